@@ -9,9 +9,9 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"syscall"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/vm/scratch"
 )
 
@@ -46,9 +46,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		return Result{}, fmt.Errorf("prepare the VM: %w", err)
 	}
 	defer dir.Remove()
-	host, guest, err := linkPair()
+	host, guest, err := socket.Connect(socket.Stream)
 	if err != nil {
-		return Result{}, err
+		return Result{}, fmt.Errorf("make the link to the VM: %w", err)
 	}
 	defer host.Close()
 	m, err := start(ctx, &c, dir.Path, guest)
@@ -112,23 +112,6 @@ func (m *machine) serve(ctx context.Context, c *Config, host net.Conn) (Result, 
 	}
 	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release, Output: s.failed,
 		Lost: s.lost}, err
-}
-
-// linkPair makes the two ends of a link.
-func linkPair() (net.Conn, *os.File, error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make the link to the VM: %w", err)
-	}
-	guest := os.NewFile(uintptr(fds[1]), "guest end of link")
-	file := os.NewFile(uintptr(fds[0]), "host end of link")
-	defer file.Close()
-	host, err := net.FileConn(file)
-	if err != nil {
-		guest.Close()
-		return nil, nil, fmt.Errorf("make the link to the VM: %w", err)
-	}
-	return host, guest, nil
 }
 
 // notBuiltIn is the device that QEMU says it doesn't have.

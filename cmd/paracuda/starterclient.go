@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -49,16 +48,11 @@ func startStarter(
 	if err != nil {
 		return nil, err
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("socketpair: %w", err)
-	}
-	theirs := os.NewFile(uintptr(fds[1]), "control")
-	defer theirs.Close()
-	conn, err := socket.Conn(fds[0])
+	conn, theirs, err := socket.Connect(socket.Packets)
 	if err != nil {
 		return nil, err
 	}
+	defer theirs.Close()
 	command := func(attr *syscall.SysProcAttr) *exec.Cmd {
 		c := exec.Command(self(), "starter", string(text))
 		c.ExtraFiles, c.Stderr, c.Env = []*os.File{theirs}, stderr, environment

@@ -24,20 +24,16 @@ func TestStarterEndsBeforeTheKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	conn, far, err := socket.Connect(socket.Packets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fds[1])
-	conn, err := socket.Conn(fds[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer far.Close()
 	keepFile(r, remains.Starter, conn)
 	d := newDistant(starter.NewClient(conn), r, &childFiles{remains: r})
 	d.end(nil)
 	d.watch(logrus.NewEntry(logrus.New()))
-	its := []unix.PollFd{{Fd: int32(fds[1]), Events: unix.POLLRDHUP}}
+	its := []unix.PollFd{{Fd: int32(far.Fd()), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(its, 10_000)
 	for err == unix.EINTR {
 		n, err = unix.Poll(its, 10_000)

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/cuda/nvml"
@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 	devicechild "github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 func usageCommand() *cobra.Command {
@@ -82,7 +83,7 @@ type asker struct {
 	patience time.Duration
 
 	child device.Process
-	conn  *os.File
+	conn  *net.UnixConn
 	lines *bufio.Reader
 	again time.Time // no child is started before this time
 }
@@ -116,17 +117,11 @@ func (a *asker) ask([]int) (ledger.Usage, error) {
 
 // begin starts the child.
 func (a *asker) begin() error {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	conn, theirs, err := socket.Connect(socket.Stream)
 	if err != nil {
-		return fmt.Errorf("socketpair: %w", err)
+		return err
 	}
-	theirs := os.NewFile(uintptr(fds[1]), "driver's usage")
 	defer theirs.Close()
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		unix.Close(fds[0])
-		return fmt.Errorf("socketpair: %w", err)
-	}
-	conn := os.NewFile(uintptr(fds[0]), "driver's usage")
 	child, err := a.start(theirs)
 	if err != nil {
 		conn.Close()

@@ -37,16 +37,11 @@ func NewConn(f *os.File) (*Conn, error) {
 
 // Pair makes a control connection: one end for this process, the other to pass on.
 func Pair() (*Conn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	c, far, err := socket.Connect(socket.Packets)
 	if err != nil {
-		return nil, nil, fmt.Errorf("socketpair: %w", err)
+		return nil, nil, fmt.Errorf("control connection: %w", err)
 	}
-	c, err := NewConn(os.NewFile(uintptr(fds[0]), "control"))
-	if err != nil {
-		unix.Close(fds[1])
-		return nil, nil, err
-	}
-	return c, os.NewFile(uintptr(fds[1]), "control"), nil
+	return &Conn{c: c}, far, nil
 }
 
 const (

@@ -19,6 +19,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/pace"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // MaxKept is how many descriptors are kept: more than the regions, rings and workers of a VM.
@@ -242,12 +243,11 @@ func orEnded(how error) error { return cmp.Or(how, errEnded) }
 // one starts a child, gives it what is kept, obeys it, and returns how it ended.
 func (k *Keeper) one(ctx context.Context) error {
 	k.spares.give()
-	conn, remote, err := pair()
+	conn, file, err := socket.Connect(socket.Packets)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	file := os.NewFile(uintptr(remote), "keeper")
 	k.setChild(nil, true)
 	child, err := k.Start(file)
 	_ = file.Close()

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 type kind uint32
@@ -115,18 +114,4 @@ func parse(b, oob []byte, flags int) (message, error) {
 		m.fd = fds[0]
 	}
 	return m, nil
-}
-
-// pair makes a connection: the keeper's end, and one to inherit.
-func pair() (*net.UnixConn, int, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, -1, fmt.Errorf("socketpair: %w", err)
-	}
-	c, err := socket.Conn(fds[0])
-	if err != nil {
-		_ = unix.Close(fds[1])
-		return nil, -1, err
-	}
-	return c, fds[1], nil
 }

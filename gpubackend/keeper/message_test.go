@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"io"
+	"net"
 	"os"
 	"testing"
 
@@ -95,4 +96,14 @@ func TestOpenBelievesTheKeeperOnly(t *testing.T) {
 	if _, _, _, err := Open(-1); err == nil {
 		t.Error("no descriptor is one")
 	}
+}
+
+// pair makes a connection: the keeper's end, and one to inherit.
+func pair() (*net.UnixConn, int, error) {
+	near, far, err := socket.Descriptors(socket.Packets)
+	if err != nil {
+		return nil, -1, err
+	}
+	c, err := socket.Conn(near)
+	return c, far, err
 }

@@ -52,7 +52,7 @@ func pipe(lanes int) (*Stream, *os.File, error) {
 	var err error
 	for range lanes {
 		var near, far *os.File
-		if near, far, err = socket.Pair(); err != nil {
+		if near, far, err = socket.Pair(socket.Stream); err != nil {
 			break
 		}
 		here.lanes, there.lanes = append(here.lanes, near), append(there.lanes, far)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // ends are both ends of a stream.
@@ -119,19 +121,18 @@ func TestEnds(t *testing.T) {
 
 // TestOpenOther: what isn't the end of a stream is refused, and closed.
 func TestOpenOther(t *testing.T) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	near, far, err := socket.Pair(socket.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unix.Write(fds[0], []byte{3}); err != nil {
+	if _, err := near.Write([]byte{3}); err != nil {
 		t.Fatal(err)
 	}
-	socket := os.NewFile(uintptr(fds[1]), "socket")
 	ended, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []*os.File{socket, ended} {
+	for _, f := range []*os.File{far, ended} {
 		if s, err := Open(f); err == nil {
 			t.Errorf("%s is a stream of %d lanes", f.Name(), len(s.lanes))
 		}
@@ -139,5 +140,5 @@ func TestOpenOther(t *testing.T) {
 			t.Errorf("%s is still open: %v", f.Name(), err)
 		}
 	}
-	unix.Close(fds[0])
+	near.Close()
 }

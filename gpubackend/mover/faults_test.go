@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -132,13 +133,13 @@ func (e *fullEngine) detach(s staging) {
 // that uses it has not begun.
 func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	_, region := oneRegion(t, 1<<20)
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+	near, far, err := socket.Descriptors(socket.Packets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fds[1])
+	defer unix.Close(far)
 	e := &fullEngine{softEngine: newSoftEngine(1, -1)}
-	c, err := newConn(fds[0], newQuota(4096))
+	c, err := newConn(near, newQuota(4096))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,12 +162,12 @@ func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 
 // TestWorkerThatReadsNothing: it loses its connection, and the loop goes on.
 func TestWorkerThatReadsNothing(t *testing.T) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+	near, far, err := socket.Descriptors(socket.Packets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fds[1])
-	c, err := newConn(fds[0], newQuota(4096))
+	defer unix.Close(far)
+	c, err := newConn(near, newQuota(4096))
 	if err != nil {
 		t.Fatal(err)
 	}

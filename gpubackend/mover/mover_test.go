@@ -15,6 +15,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -132,17 +133,17 @@ func (h *host) stop() {
 // connect attaches a socket and returns the worker's end.
 func (h *host) connect() int {
 	h.tb.Helper()
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	near, far, err := socket.Descriptors(socket.Packets)
 	if err != nil {
 		h.tb.Fatal(err)
 	}
 	err = h.control.Send(&handover.Message{Kind: handover.KindAttach,
-		Files: handover.Files{Conn: true}}, pair[1:])
-	unix.Close(pair[1])
+		Files: handover.Files{Conn: true}}, []int{far})
+	unix.Close(far)
 	if err != nil {
 		h.tb.Fatal(err)
 	}
-	return pair[0]
+	return near
 }
 
 // client is a worker.

@@ -3,20 +3,15 @@
 package mover
 
 import (
-	"fmt"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // newWake makes a socket pair whose ends wake each other. An eventfd won't do: both processes share
 // its file, so a hostile one could make the other's reads and writes block.
 func newWake() (mine, its int, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX,
-		unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return -1, -1, fmt.Errorf("socketpair: %w", err)
-	}
-	return pair[0], pair[1], nil
+	return socket.Descriptors(socket.Stream | socket.NonBlocking)
 }
 
 // notify wakes the other end. If there is no room for a byte, the other end is awake already.

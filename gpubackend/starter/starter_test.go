@@ -14,37 +14,33 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // pair makes the two ends.
 func pair(t *testing.T) (device, starter *net.UnixConn) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	device, far, err := socket.Connect(socket.Packets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conns [2]*net.UnixConn
-	for i, fd := range fds {
-		f := os.NewFile(uintptr(fd), "")
-		c, err := net.FileConn(f)
-		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		conns[i] = c.(*net.UnixConn)
+	t.Cleanup(func() { device.Close() })
+	defer far.Close()
+	if starter, err = socket.Of(far); err != nil {
+		t.Fatal(err)
 	}
-	return conns[0], conns[1]
+	t.Cleanup(func() { starter.Close() })
+	return device, starter
 }
 
 // control makes a child's connection.
 func control(t *testing.T) (ours, theirs *os.File) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := socket.Pair(socket.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs = os.NewFile(uintptr(fds[0]), ""), os.NewFile(uintptr(fds[1]), "")
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	return ours, theirs
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -110,18 +111,18 @@ func (s *session) begin() error {
 	if err := s.expect(handover.KindReady); err != nil {
 		return err
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	near, far, err := socket.Descriptors(socket.Packets)
 	if err != nil {
-		return fmt.Errorf("socketpair: %w", err)
-	}
-	err = s.control.Send(&handover.Message{Kind: handover.KindAttach,
-		Files: handover.Files{Conn: true}}, pair[1:])
-	unix.Close(pair[1])
-	if err != nil {
-		unix.Close(pair[0])
 		return err
 	}
-	s.client, err = mover.NewClient(pair[0])
+	err = s.control.Send(&handover.Message{Kind: handover.KindAttach,
+		Files: handover.Files{Conn: true}}, []int{far})
+	unix.Close(far)
+	if err != nil {
+		unix.Close(near)
+		return err
+	}
+	s.client, err = mover.NewClient(near)
 	return err
 }
 

@@ -219,7 +219,7 @@ func TestPrecopy(t *testing.T) {
 	})
 	var told atomic.Uint64
 	ask := func(d Direction, said string) (*Answer, error) {
-		near, far, err := socket.Pair()
+		near, far, err := socket.Pair(socket.Stream)
 		if err != nil {
 			t.Fatal(err)
 		}

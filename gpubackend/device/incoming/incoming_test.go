@@ -51,7 +51,7 @@ type received struct {
 // pair are the ends of a connection as a device process has one.
 func pair(t *testing.T) (near, far net.Conn) {
 	t.Helper()
-	a, b, err := socket.Pair()
+	a, b, err := socket.Pair(socket.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}

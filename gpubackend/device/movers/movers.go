@@ -25,11 +25,11 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // Config is what movers need.
@@ -149,14 +149,13 @@ func (s *Movers) Connect(m *Mover) (*os.File, error) {
 	if !ready {
 		return nil, ErrNotReady
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	worker, far, err := socket.Pair(socket.Packets)
 	if err != nil {
-		return nil, fmt.Errorf("socketpair: %w", err)
+		return nil, err
 	}
-	worker := os.NewFile(uintptr(fds[0]), "mover")
-	defer unix.Close(fds[1])
+	defer far.Close()
 	attach := &handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}
-	if err := m.conn.Tell(attach, fds[1:]); err != nil {
+	if err := m.conn.Tell(attach, []int{int(far.Fd())}); err != nil {
 		worker.Close()
 		return nil, fmt.Errorf("attach to the mover: %w", err)
 	}
