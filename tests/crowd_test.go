@@ -8,7 +8,7 @@ import "testing"
 // exhaust it. The VM's own bound stops them, and the other VM's program gets what it may have. When
 // one of the processes is killed, another one can have its memory.
 func TestCrowdOfContexts(t *testing.T) {
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		if setting("PARACUDA_GPU", "soft") != "soft" {
 			skip(t, "a real GPU's contexts have another size")
 		}

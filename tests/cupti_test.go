@@ -14,7 +14,7 @@ import (
 // PyTorch's profiler uses.
 func TestCUPTI(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		program := build(t, "tests/guests/activity.c", "-ldl")
 		r := vm.run(t, vm.limit, "--", "env", "LD_PRELOAD=libparacuda-cupti.so", program)
 		want := "started\nkernels\ncopies\nfills\ngraphs\na clock of the client's\nbuffers\nended\n"
@@ -28,7 +28,7 @@ func TestCUPTI(t *testing.T) {
 // user before that, and says nothing to other libraries.
 func TestSanitizer(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		library := build(t, "tests/guests/sanitizer.c", "-shared", "-fPIC", "-ldl")
 		text, err := os.ReadFile(library)
 		if err != nil {
@@ -58,7 +58,7 @@ const sanitizerLine = `^paracuda\[\d+\]: compute-sanitizer doesn't work in this 
 func TestProgramsWatched(t *testing.T) {
 	t.Parallel()
 	records := regexp.MustCompile(`^[1-9]\d* records\n$`)
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		library := build(t, "tests/guests/watch.c", "-shared", "-fPIC", "-pthread")
 		var jobs []job
 		names := strings.Fields("copyplaces copies2d3d memsets graphs conditional streams " +

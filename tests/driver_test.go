@@ -60,7 +60,7 @@ func TestNewerKernel(t *testing.T) {
 // TestNotImplemented calls a function twice that isn't implemented. The log names it once.
 func TestNotImplemented(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		program := build(t, "tests/guests/call.c", "-ldl")
 		log := "PARACUDA_LOG=stderr"
 		r := vm.run(t, vm.limit, "--", "env", log, program, "cuCoredumpSetAttribute",

@@ -24,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 				tail(r.stderr))
 		}
 	}
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		for _, option := range []string{"--stats", "--trace"} {
 			r := vm.run(t, vm.limit, option, "/dev/full", "--", "echo", "text")
 			if r.exit != 1 || r.stdout != "text\n" ||
@@ -44,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 // program has ended well. A reader that goes away is no failure.
 func TestOutputOnFullDisk(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		run := []string{paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--", "echo", "text"}
 		for script, want := range map[string]string{`"$@" >/dev/full`: "no space left on device",
 			`"$@" | true`: ""} {

@@ -102,7 +102,7 @@ func TestTopologyOfNCCL(t *testing.T) {
 		"/run/nvidia-topologyd", "/tmp/topology",
 		"/usr/lib/x86_64-linux-gnu", filepath.Join(root, "build/guest/lib"),
 	).Replace(string(writes[1])) + "; cat /tmp/topology/virtualTopology.xml"
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		r := vm.run(t, vm.limit, "--gpu", "soft:3", "--", "sh", "-c", script)
 		var got struct {
 			GPUs []struct {
@@ -136,28 +136,35 @@ func TestTopologyOfNCCL(t *testing.T) {
 // TestJoinedGPUs: nvidia-smi prints how a VM's GPUs are joined.
 func TestJoinedGPUs(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		smi := filepath.Join(nvmlTools(t), "nvidia-smi")
-		for _, run := range []struct {
-			gpus, args string
-			want       *regexp.Regexp
-		}{
-			{"soft:3", "topo -m",
-				regexp.MustCompile(`(?m)^GPU0\s+X\s+NV6\s+NV6\s.*\nGPU1\s+NV6\s+X\s+NV6\s`)},
-			{"soft:3", "topo -p2p n", regexp.MustCompile(`(?m)^ GPU0\s+X\s+OK\s+OK\s*\n`)},
-			{"soft:3", "nvlink -s",
-				regexp.MustCompile(`(?m)^GPU 2: (.*\n){12}\t Link 11: 26\.562 GB/s$`)},
-			{"soft:3", "nvlink -p",
-				regexp.MustCompile(`^GPU 0: .*\n\t Link 0: 00000000:0[12]:0[01]\.0\n`)},
-			{"soft:8", "topo -m", regexp.MustCompile(`(?m)^GPU7(\s+NV2){7}\s+X\s`)},
-			{"soft:8", "topo -p2p a", regexp.MustCompile(`(?m)^ GPU7(\s+OK){7}\s+X\s*\n`)},
-			{"soft:8", "topo -p2p r", regexp.MustCompile(`(?m)^ GPU0\s+X(\s+OK){7}\s*\n`)},
+		for gpus, runs := range map[string]map[string]string{
+			"soft:3": {
+				"topo -m":     `(?m)^GPU0\s+X\s+NV6\s+NV6\s.*\nGPU1\s+NV6\s+X\s+NV6\s`,
+				"topo -p2p n": `(?m)^ GPU0\s+X\s+OK\s+OK\s*\n`,
+				"nvlink -s":   `(?m)^GPU 2: (.*\n){12}\t Link 11: 26\.562 GB/s$`,
+				"nvlink -p":   `^GPU 0: .*\n\t Link 0: 00000000:0[12]:0[01]\.0\n`,
+			},
+			"soft:8": {
+				"topo -m":     `(?m)^GPU7(\s+NV2){7}\s+X\s`,
+				"topo -p2p a": `(?m)^ GPU7(\s+OK){7}\s+X\s*\n`,
+				"topo -p2p r": `(?m)^ GPU0\s+X(\s+OK){7}\s*\n`,
+			},
 		} {
-			r := vm.run(t, vm.limit, append([]string{"--gpu", run.gpus, "--", smi},
-				strings.Fields(run.args)...)...)
-			if r.exit != 0 || r.stderr != "" || !run.want.MatchString(r.stdout) {
-				t.Errorf("%s, nvidia-smi %s: exit code %d, want output like %s:%s%s", run.gpus,
-					run.args, r.exit, run.want, tail(r.stdout), tail(r.stderr))
+			var jobs []job
+			id := strings.NewReplacer(" ", "")
+			for args := range runs {
+				jobs = append(jobs,
+					job{id.Replace(args), vm.limit, append([]string{smi}, strings.Fields(args)...)})
+			}
+			got := vm.batch(t, jobs, "--gpu", gpus)
+			for args, want := range runs {
+				o, ran := got[id.Replace(args)]
+				if !ran || o.exit != 0 || o.stderr != "" ||
+					!regexp.MustCompile(want).MatchString(o.stdout) {
+					t.Errorf("%s, nvidia-smi %s: ran: %t, exit code %d, want output like %s:%s%s",
+						gpus, args, ran, o.exit, want, tail(o.stdout), tail(o.stderr))
+				}
 			}
 		}
 	})

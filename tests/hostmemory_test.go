@@ -26,7 +26,7 @@ $`)
 func TestHostMemory(t *testing.T) {
 	t.Parallel()
 	const limit, beside = 128 << 20, 300 << 20
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		if setting("PARACUDA_GPU", "soft") != "soft" {
 			skip(t, "what NVIDIA's driver makes of such images is not known")
 		}

@@ -55,6 +55,20 @@ func inEachRelease(t *testing.T, versions []string, test func(*testing.T, string
 	}
 }
 
+// inOneByDay is inEach for tests of what is the same in each front end: a library of the guest's
+// above its kernel driver, or a process of the host's that isn't the front end. By day they run in
+// the first front end only, which boots fastest.
+func inOneByDay(t *testing.T, test func(t *testing.T, vm frontEnd)) {
+	t.Helper()
+	first := wantedFrontEnds()[0]
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		if !atNight && vm.name != first {
+			skip(t, "by day it runs in %s only: make nightly runs it here, too", first)
+		}
+		test(t, vm)
+	})
+}
+
 // times is how often to do something, by day and at night.
 func times(byDay, night int) int {
 	if atNight {

@@ -112,7 +112,7 @@ var alike = []string{
 // a program that uses them.
 func TestOwnNvidiaSMI(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		theirs := filepath.Join(nvmlTools(t), "nvidia-smi")
 		holder := filepath.Join(logDir(t), "call")
 		if r := command(t, time.Minute, root, "gcc", "-O1", "-o", holder, "tests/guests/call.c",
@@ -187,7 +187,7 @@ func TestOwnNvidiaSMIAlone(t *testing.T) {
 // TestPynvml calls what Python programs call of NVML.
 func TestPynvml(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		tools := nvmlTools(t)
 		r := vm.run(t, vm.limit, "--", "env", "PYTHONPATH="+filepath.Join(tools, "python"),
 			"PYTHONDONTWRITEBYTECODE=1",
@@ -206,7 +206,7 @@ func TestPynvml(t *testing.T) {
 // They are in two folders, then in one.
 func TestNVMLAlone(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		script := "set -e; mkdir /tmp/cuda /tmp/nvml; " +
 			"cp -P \"$1\"/libcuda.so* /tmp/cuda; cp -P \"$1\"/libnvidia-ml.so* /tmp/nvml; " +
 			"LD_LIBRARY_PATH=/tmp/cuda:/tmp/nvml \"$2\" --query-gpu=name,memory.free " +

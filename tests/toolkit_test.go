@@ -61,7 +61,7 @@ func TestOlderToolkit(t *testing.T) {
 		}
 		all = append(all, p)
 	}
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		if err := buildOlderPrograms(); err != nil {
 			t.Fatal(err)
 		}

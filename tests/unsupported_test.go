@@ -29,7 +29,7 @@ func TestUnsupported(t *testing.T) {
 	names := []string{"cuCheckpointProcessLock", "cuCoredumpGetAttributeGlobal",
 		"cuMulticastCreate"}
 	want := strings.Repeat(strings.Join(names, " 801\n")+" 801\n", 3)
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		script := filepath.Join(root, "tests/scripts/unsupported.py")
 		r := vm.run(t, vm.limit, "--", "env", "CUDA_LOG_FILE=stderr", python(t), script)
 		if r.exit != 0 || r.stdout != want {
@@ -49,7 +49,7 @@ func TestUnsupported(t *testing.T) {
 func TestNVRTC(t *testing.T) {
 	t.Parallel()
 	library := filepath.Join(filepath.Dir(compiler()), "lib/libnvrtc.so.12")
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		if _, err := os.Stat(library); err != nil {
 			skip(t, "no NVRTC here: %v", err)
 		}
@@ -84,7 +84,7 @@ func TestNewerRuntime(t *testing.T) {
 		}
 		return buildOlderPrograms()
 	})
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		if err := build(); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 func TestWarmWorkers(t *testing.T) {
 	t.Parallel()
 	const number = 3
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		for _, warm := range []int{0, 1} {
 			t.Run(strconv.Itoa(warm), func(t *testing.T) {
 				var jobs []job
@@ -54,7 +54,7 @@ func TestWarmWorkers(t *testing.T) {
 // TestWarmWorkersOfEachGPU: a program gets a worker that is warm for the GPU that it uses first.
 func TestWarmWorkersOfEachGPU(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		program := filepath.Join(programs, follower)
 		script := "for i in 1 0 GPU-none 7 1,0; do CUDA_VISIBLE_DEVICES=$i " + program +
 			"; done; exec " + program
