@@ -72,6 +72,18 @@ func TestArea(t *testing.T) {
 	mustRead(t, f.States[0], first, repeat("s", 10))
 }
 
+// TestAreaThatNobodyNeeds: the program whose memory is in the area has ended, and another one is in
+// the record.
+func TestAreaThatNobodyNeeds(t *testing.T) {
+	file, _ := area(0, 'p', 'q')
+	file = append(file, written(t, earlySource(nil, "own"))...)
+	f, err := OpenFile(bytes.NewReader(file))
+	if err != nil || f.Behind != nil {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	mustRead(t, f.Last(), "own")
+}
+
 // mustRead reads the memory of all programs of a state.
 func mustRead(t *testing.T, s *State, want ...string) {
 	t.Helper()

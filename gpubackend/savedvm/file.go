@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/fileat"
 	"github.com/paracuda/paracuda/gpubackend/record"
@@ -146,7 +147,8 @@ func (s *State) Each(give func(number int, p Program) (to io.WriteCloser, end fu
 	if len(v.Programs) != len(s.Programs) {
 		return fmt.Errorf("%w has changed", ErrSaved)
 	}
-	if s.area.Sectors > 0 {
+	// The programs whose memory is in the area may have ended before the record was written.
+	if slices.ContainsFunc(v.Programs, func(p Program) bool { return p.Sectors > 0 }) {
 		if _, err := Next(v.record, SectorsName, maxSectorBytes); err != nil {
 			return err
 		}
