@@ -9,6 +9,7 @@
 //	of all commands    main.go command.go ending.go (signals) outputs.go completion.go
 //	                   version.go config.go (its file) childlog.go
 //	a VM's processes   device.go worker.go mover.go starter.go starterclient.go tree.go
+//	                   orphans.go (whose starter process has died)
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
 //	                   driverfiles.go
 //	                   limits.go badness.go (who goes first when memory is short) sharing.go self.go

@@ -31,8 +31,8 @@ type Filling interface {
 	Clear(dst, bytes uint64) gpubackend.Result
 }
 
-// area is memory of the window with the variables of a module or library.
-type area struct {
+// variablesArea is memory of the window with the variables of a module or library.
+type variablesArea struct {
 	*placed
 	base     uint64 // of the memory; the variables begin at a multiple of their alignment
 	contents [][]byte
@@ -42,16 +42,16 @@ type area struct {
 
 // areas is all of them, and what can't be moved.
 type areas struct {
-	modules   map[gpubackend.Module]*area
-	libraries map[gpubackend.Library]*area
+	modules   map[gpubackend.Module]*variablesArea
+	libraries map[gpubackend.Library]*variablesArea
 	lent      map[gpubackend.Module]gpubackend.Library // a library's modules
 	stays     map[uint64]string                        // why code stays, by module or library
 }
 
 func newAreas() areas {
 	return areas{
-		modules:   make(map[gpubackend.Module]*area),
-		libraries: make(map[gpubackend.Library]*area),
+		modules:   make(map[gpubackend.Module]*variablesArea),
+		libraries: make(map[gpubackend.Library]*variablesArea),
 		lent:      make(map[gpubackend.Module]gpubackend.Library),
 		stays:     make(map[uint64]string),
 	}
@@ -71,7 +71,7 @@ func (a *areas) find(m gpubackend.Module, name string) (addr, bytes uint64, foun
 
 // open returns the code of an image with its variables in an area, which is nil if there are none,
 // or if they stay where the driver has them, for a reason.
-func (x *Code) open(image []byte, library bool) (code []byte, a *area, why string) {
+func (x *Code) open(image []byte, library bool) (code []byte, a *variablesArea, why string) {
 	if !x.options.Movable {
 		return image, nil, ""
 	}
@@ -95,7 +95,7 @@ func (x *Code) open(image []byte, library bool) (code []byte, a *area, why strin
 	if r != gpubackend.Success {
 		return image, nil, "there was no memory to place its code's variables"
 	}
-	a = &area{base: base, memory: x.options.Host.Open(),
+	a = &variablesArea{base: base, memory: x.options.Host.Open(),
 		placed: newPlaced(c, (base+align-1)&^uint64(align-1))}
 	code = c.Place(a.at)
 	for i := range a.variables {
@@ -122,14 +122,14 @@ func (x *Code) made() (n int) {
 // shared says whether another context would share variables with one that there is.
 func (x *Code) shared() bool { return len(x.areas.libraries) > 0 && x.made() > 0 }
 
-func (x *Code) free(a *area) {
+func (x *Code) free(a *variablesArea) {
 	x.placing.FreeVariables(a.base)
 	a.memory.Close()
 }
 
 // fillArea writes the variables' initial content, in the current context.
 func (x *Code) fillArea(
-	a *area, global func(name string) (addr, bytes uint64, r gpubackend.Result),
+	a *variablesArea, global func(name string) (addr, bytes uint64, r gpubackend.Result),
 ) gpubackend.Result {
 	if a.filled {
 		return gpubackend.Success
@@ -163,7 +163,7 @@ func (x *Code) contentOf(
 }
 
 // fillLibraryArea does so for a library's.
-func (x *Code) fillLibraryArea(l gpubackend.Library, a *area) gpubackend.Result {
+func (x *Code) fillLibraryArea(l gpubackend.Library, a *variablesArea) gpubackend.Result {
 	r := x.fillArea(a, func(name string) (uint64, uint64, gpubackend.Result) {
 		return x.calls.LibraryGetGlobal(l, name)
 	})

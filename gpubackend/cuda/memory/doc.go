@@ -5,6 +5,8 @@
 //
 //	window.go   addresses reserved at the start, which package devmem divides; memory is made in
 //	            large segments with the driver's virtual memory functions
+//	placed.go   memory there for variables of code
+//	pages.go    pages of the host's, made before they are overwritten
 //	memory.go   allocating and freeing
 //	reclaim.go  memory that was freed while work was in flight
 //	charge.go   what others take of it: arrays, variables, limits, graphs; charges.go by handle

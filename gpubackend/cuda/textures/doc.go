@@ -2,6 +2,7 @@
 
 // Package textures has the arrays, texture and surface objects, and references.
 //
+//	textures.go    what the others share, and the driver's functions
 //	arrays.go      arrays, which count as device memory, and copies of them
 //	objects.go     texture and surface objects
 //	references.go  references of modules
