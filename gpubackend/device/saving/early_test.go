@@ -241,6 +241,31 @@ func TestEndsMeanwhile(t *testing.T) {
 	v.workers[1].early.PrecopyOver()
 }
 
+// TestAllEndEarly: if all programs end while memory is written, nothing is suspended.
+func TestAllEndEarly(t *testing.T) {
+	for _, last := range []int{1, 10} { // before anything is written, and after all is
+		v, f := newRunning(t, numbers(10))
+		w := v.workers[0]
+		w.early.runs = func(step int) {
+			if step == last {
+				v.mu.Lock()
+				defer v.mu.Unlock()
+				w.ended = true
+			}
+		}
+		keep := func() error { t.Error("kept"); return nil }
+		if _, err := v.Save(f, kept, keep, silent); !errors.Is(err, errAllEnded) {
+			t.Fatalf("%v", err)
+		}
+		if v.suspension.State() != suspend.Running || sizeOf(t, f) != 0 {
+			t.Errorf("the VM is %s, %d bytes", v.suspension.State(), sizeOf(t, f))
+		}
+		if _, over := w.early.Told(); over == 0 {
+			w.early.PrecopyOver() // gives back what is this test's
+		}
+	}
+}
+
 // TestNotEarly: the programs stop first where that is wanted, where memory goes elsewhere just now,
 // where there is none, and where it is known that they can't be saved.
 func TestNotEarly(t *testing.T) {

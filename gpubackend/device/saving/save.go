@@ -28,6 +28,8 @@ type elsewhere struct {
 	ahead  Ahead   // at another device process
 	origin *origin // in the states that the file had
 	early  *early  // in the file, before this state
+	// there were programs when the suspend began
+	programs bool
 }
 
 // save writes the VM, and ends its workers if the file is kept. It says how much device memory the
@@ -36,6 +38,9 @@ func (s *Saving) save(
 	f io.Writer, is elsewhere, wrote func(bytes uint64), keep func() error,
 ) (unchanged uint64, err error) {
 	written, list, err := s.writeAll(f, is, wrote)
+	if err == nil && is.programs && len(list) == 0 {
+		err = errAllEnded
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -244,13 +244,14 @@ func (s *Saving) Save(
 			return s.save(f, elsewhere{}, wrote, keep)
 		}, tell)
 	}
+	programs := len(s.config.Serving()) > 0
 	if awaited != nil {
 		e, err := s.writeEarly(file, awaited, tell)
 		if err != nil {
 			return m, err
 		}
 		if e != nil {
-			return s.saveBehind(e, keep, tell)
+			return s.saveBehind(e, programs, keep, tell)
 		}
 	}
 	return s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
@@ -258,7 +259,7 @@ func (s *Saving) Save(
 		if err != nil {
 			return 0, err
 		}
-		unchanged, err := s.save(to, elsewhere{origin: b}, wrote, keep)
+		unchanged, err := s.save(to, elsewhere{origin: b, programs: programs}, wrote, keep)
 		if err != nil && b != nil {
 			err = errors.Join(err, s.takeBack(to, b))
 		}
@@ -268,13 +269,13 @@ func (s *Saving) Save(
 
 // saveBehind is Save for what has changed since memory was written early.
 func (s *Saving) saveBehind(
-	e *early, keep func() error, tell func(suspend.Progress),
+	e *early, programs bool, keep func() error, tell func(suspend.Progress),
 ) (suspend.Moved, error) {
 	defer e.copies.Close()
 	to := &rewritable{File: e.file, start: e.area.End(), at: e.area.End()}
 	kept := false
 	m, err := s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
-		return s.save(to, elsewhere{early: e}, wrote, func() error {
+		return s.save(to, elsewhere{early: e, programs: programs}, wrote, func() error {
 			err := keep()
 			kept = err == nil
 			return err
