@@ -123,8 +123,8 @@ COVERED = vhostuser virtqueue
 # at its end.
 unit-go: export GORACE = atexit_sleep_ms=10
 unit-go:
-	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short $(PLAIN:%=./%)
-	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short \
+	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short -timeout 30m $(PLAIN:%=./%)
+	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short -timeout 30m \
 		$$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$) $(APART:%=-e /%$$) \
 			$(COVERED:%=-e /%/) $(COVERED:%=-e /%$$))
 
@@ -158,20 +158,20 @@ VMS ?= $(shell awk -v most=$$(($(JOBS) + 1)) '/^MemTotal/ { n = int($$2 / 250000
 
 # With -C and without a named package, go test prints while it runs.
 system-programs:
-	$(GO) test -C tests -vet=off -count=1 -timeout $(or $(SYSTEM_TIMEOUT),40m) -parallel $(VMS)
+	$(GO) test -C tests -vet=off -count=1 -timeout $(or $(SYSTEM_TIMEOUT),75m) -parallel $(VMS)
 
 system-hostile:
 	PARACUDA=$(CURDIR)/bin/paracuda $(GO) run $(GOTESTSUM) --format pkgname -- \
-		-vet=off -count=1 -timeout 40m ./tests/hostile
+		-vet=off -count=1 -timeout 60m ./tests/hostile
 
 # unit-go runs this test with the race detector. Without it the timing is another.
 system-wakeups:
 	PARACUDA_RACE_ROUNDS=20000 $(GO) run $(GOTESTSUM) --format pkgname -- \
-		-vet=off -count=1 -timeout 25m -run TestNoWakeupIsLost ./gpubackend/worker
+		-vet=off -count=1 -timeout 50m -run TestNoWakeupIsLost ./gpubackend/worker
 
 system-vm:
 	$(GO) run $(GOTESTSUM) --format pkgname -- \
-		-vet=off -count=1 -timeout 25m -p 1 ./vm ./qemu
+		-vet=off -count=1 -timeout 50m -p 1 ./vm ./qemu
 
 # PARACUDA_RANDOM is the number of random requests.
 debug-kernel: build ## try the guest driver under KASAN, lockdep, kmemleak and KCSAN (minutes)
