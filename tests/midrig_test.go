@@ -255,7 +255,7 @@ func (m *midRig) light(p program, was *met) {
 	m.ask(admin.Request{Resume: true})
 }
 
-// full suspends the VM to a file, and resumes it from there.
+// full suspends the VM to a file, and resumes it from there. A program may end before it is saved.
 func (m *midRig) full(p program, was *met) {
 	m.Helper()
 	path := filepath.Join(m.dir, "state")
@@ -267,7 +267,11 @@ func (m *midRig) full(p program, was *met) {
 	defer to.Close()
 	r := admin.Request{Suspend: true, File: true}
 	_, err = admin.AskWithFile(m.control, r, to.File, to.Keep, untold)
-	if why := m.allowed(r, err, []string{"can't be saved now"}); why != "" {
+	const ended = "all programs ended meanwhile"
+	switch why := m.allowed(r, err, []string{"can't be saved now", ended}); {
+	case strings.Contains(why, ended):
+		return
+	case why != "":
 		was.against[why]++
 		return
 	}
