@@ -188,54 +188,64 @@ func (x *Code) fillAreas(c *contexts.Context) {
 func (x *Code) loadMovableModule(
 	image, options, infoLog, errorLog []byte,
 ) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	code, a, why := x.open(image, false)
-	m, infoUsed, errorUsed, r = x.loadModule(code, options, infoLog, errorLog)
-	if a != nil && r == gpubackend.Success {
-		r = x.fillArea(a, func(name string) (uint64, uint64, gpubackend.Result) {
-			return x.calls.ModuleGetGlobal(m, name)
-		})
-		if r == gpubackend.Success {
-			a.owner, x.areas.modules[m] = x.contexts.Home(), a
-			return m, infoUsed, errorUsed, r
-		}
-		x.ModuleUnload(m)
-	}
-	if a != nil {
-		x.free(a)
-		why = "its code isn't taken by the driver when its variables are placed"
-		m, infoUsed, errorUsed, r = x.loadModule(image, options, infoLog, errorLog)
-	}
-	if r == gpubackend.Success && why != "" {
-		x.areas.stays[uint64(m)] = why
-	}
-	return m, infoUsed, errorUsed, r
+	return loadMovable(x, image, false,
+		func(code []byte) (gpubackend.Module, uint64, uint64, gpubackend.Result) {
+			return x.loadModule(code, options, infoLog, errorLog)
+		},
+		func(m gpubackend.Module, a *variablesArea) gpubackend.Result {
+			r := x.fillArea(a, func(name string) (uint64, uint64, gpubackend.Result) {
+				return x.calls.ModuleGetGlobal(m, name)
+			})
+			if r == gpubackend.Success {
+				a.owner, x.areas.modules[m] = x.contexts.Home(), a
+			}
+			return r
+		}, x.ModuleUnload)
 }
 
 // loadMovableLibrary does so for a library.
 func (x *Code) loadMovableLibrary(
 	image, options, infoLog, errorLog []byte,
 ) (l gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	code, a, why := x.open(image, true)
-	l, infoUsed, errorUsed, r = x.loadLibrary(code, options, infoLog, errorLog)
+	return loadMovable(x, image, true,
+		func(code []byte) (gpubackend.Library, uint64, uint64, gpubackend.Result) {
+			return x.loadLibrary(code, options, infoLog, errorLog)
+		},
+		func(l gpubackend.Library, a *variablesArea) (r gpubackend.Result) {
+			if c := x.contexts.Any(); c != nil {
+				r = x.contexts.In(c, func() gpubackend.Result { return x.fillLibraryArea(l, a) })
+			}
+			if r == gpubackend.Success {
+				x.areas.libraries[l] = a
+			}
+			return r
+		}, x.LibraryUnload)
+}
+
+// loadMovable loads an image by load. If its variables are in an area, take fills that, and notes
+// whose it is. If either fails, the image is loaded as it is.
+func loadMovable[H ~uint64](
+	x *Code, image []byte, library bool,
+	load func(code []byte) (h H, infoUsed, errorUsed uint64, r gpubackend.Result),
+	take func(h H, a *variablesArea) gpubackend.Result, unload func(H) gpubackend.Result,
+) (h H, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	code, a, why := x.open(image, library)
+	h, infoUsed, errorUsed, r = load(code)
 	if a != nil && r == gpubackend.Success {
-		if c := x.contexts.Any(); c != nil {
-			r = x.contexts.In(c, func() gpubackend.Result { return x.fillLibraryArea(l, a) })
+		if r = take(h, a); r == gpubackend.Success {
+			return h, infoUsed, errorUsed, r
 		}
-		if r == gpubackend.Success {
-			x.areas.libraries[l] = a
-			return l, infoUsed, errorUsed, r
-		}
-		x.LibraryUnload(l)
+		unload(h)
 	}
 	if a != nil {
 		x.free(a)
 		why = "its code isn't taken by the driver when its variables are placed"
-		l, infoUsed, errorUsed, r = x.loadLibrary(image, options, infoLog, errorLog)
+		h, infoUsed, errorUsed, r = load(image)
 	}
 	if r == gpubackend.Success && why != "" {
-		x.areas.stays[uint64(l)] = why
+		x.areas.stays[uint64(h)] = why
 	}
-	return l, infoUsed, errorUsed, r
+	return h, infoUsed, errorUsed, r
 }
 
 // told notes that the guest has been told where the driver has a variable.
