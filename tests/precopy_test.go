@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/passes"
 )
 
 // TestPrecopy migrates a VM again and again, while its programs compute all the time. Its device
@@ -100,7 +102,7 @@ func (h *helper) isRefused() bool {
 		switch text := h.said(); {
 		case strings.Contains(text, "a first copy is there"):
 			return false
-		case strings.Contains(text, "goes to another device process already"):
+		case strings.Contains(text, passes.ErrBusy.Error()):
 			h.ends(1)
 			return true
 		}
@@ -222,6 +224,7 @@ func (m *moving) fallsBack(pki string) {
 		m.g.answers()
 		here, there := m.aheadOf(pki)
 		here.says(`a first copy is there, of (\d+) bytes`)
+		m.goesOnce(pki)
 		there.kill()
 		here.ends(1)
 		device.expect(m.t, "device memory that went ahead is of no use")
@@ -234,6 +237,16 @@ func (m *moving) fallsBack(pki string) {
 		return true
 	})
 	m.g.runs()
+}
+
+// goesOnce wants the memory of a VM to go to one place at a time.
+func (m *moving) goesOnce(pki string) {
+	m.t.Helper()
+	second, waiting := m.connectAhead(pki)
+	if !second.isRefused() {
+		m.t.Fatal("the memory of one VM is copied to two places at the same time")
+	}
+	waiting.kill()
 }
 
 // authority makes a folder with certificates for 127.0.0.1, as QEMU wants them.
