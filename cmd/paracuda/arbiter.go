@@ -64,13 +64,14 @@ func arbiterCommand() *cobra.Command {
 	f.StringVar(&o.group, "group", "",
 		"let the members of `GROUP` register VMs, too (default: kvm, if root starts it)")
 	f.StringVar(&o.config, "config", "", "read the policies of VMs from `FILE`")
-	f.StringVar(&o.metrics, "metrics", "", "answer Prometheus at http://`ADDRESS`/metrics")
+	f.StringVar(&o.metrics, "metrics", "",
+		"serve metrics to Prometheus at http://`ADDRESS`/metrics")
 	f.BoolVar(&o.processMetrics, "process-metrics", false,
-		"tell it what each process of a guest has, too: each makes new series")
+		"metrics of guests' processes, too: each process adds new series")
 	f.IntVar(&o.warm, "warm-workers", arbiter.DefaultWarm, "let the VMs of a GPU keep `N` workers "+
-		"ready together, each with an idle context: those have them whose programs began last")
+		"ready together, each with an idle context: the VMs whose programs began last have them")
 	f.Var(&o.sandbox, "sandbox",
-		"`on|off`: whether to take from this process what it doesn't need")
+		"`on|off`: whether the arbiter keeps only the rights and files that it needs")
 	cli.Complete(c, "sandbox", cli.Words("on", "off"))
 	o.logs.Add(c, "info")
 	cli.Complete(c, "group", cli.Groups)

@@ -57,7 +57,7 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 			continue
 		}
 		if err := o.settings.Set(text); err != nil {
-			log.WithError(err).Warn("a setting that was changed isn't any more")
+			log.WithError(err).Warn("a policy that was changed has its first value again")
 		}
 	}
 	return b, nil

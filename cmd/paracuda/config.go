@@ -107,7 +107,7 @@ func (e *tomlValue) UnmarshalTOML(value any) error { return e.take(e.name, value
 func (f *config) option(name string, value any) error {
 	flag := f.flags.Lookup(name)
 	if name == "set" {
-		return errors.New("set: want a section [set]")
+		return errors.New("set: want a section [set], with lines like weight = 300")
 	}
 	if flag == nil || slices.Contains(notInFile, name) {
 		return fmt.Errorf("%s: no such option; paracuda device --help lists them", name)
@@ -133,7 +133,7 @@ func (f *config) policy(key string, value any) error {
 	}
 	values, err := texts(value)
 	if err == nil && len(values) != 1 {
-		err = errors.New("want one value")
+		err = errors.New("want one value, not a list")
 	}
 	if err != nil {
 		return fmt.Errorf("set.%s: %w", key, err)

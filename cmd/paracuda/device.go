@@ -102,14 +102,14 @@ func (o *deviceOptions) options(c *cobra.Command) {
 	f.Bool("print-capabilities", false,
 		"print what the back end can do, as JSON, and exit, whatever else is asked for")
 	f.StringVar(&o.control, "control", "",
-		"answer paracuda set and paracuda stats on the UNIX socket `PATH`")
+		"answer paracuda set, stats, suspend, resume and precopy on the UNIX socket `PATH`")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.access.group, "socket-group", "",
 		"let the members of `GROUP` connect to --socket-path, with --socket-mode 0660")
 	f.Func("socket-mode", "give --socket-path the octal `MODE`", o.access.setMode)
 	f.StringVar(&o.from, "from", "",
-		"have a VM that was suspended to `FILE`, and comes here, go on from it")
+		"have a VM that was suspended to `FILE` go on from it when the VM has been migrated here")
 	f.Func("pass-env", passEnvHelp, func(name string) error {
 		o.passEnv = append(o.passEnv, name)
 		return nil

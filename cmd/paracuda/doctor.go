@@ -30,8 +30,8 @@ import (
 const doctorText = `Looks at this host for what keeps its VMs from a GPU: QEMU and its devices,
 KVM, NVIDIA's driver and its device nodes, the kernel's limits, what the sandbox needs, the
 arbiter, the files and sockets of VMs. At the end the GPU computes. It changes nothing, and says for
-each what it found and which command fixes it. It exits with 1 where it found a problem; warnings
-are not one. In a VM, paracuda-doctor does the same.`
+each what it found and which command fixes it. It exits with 1 if it found a problem; warnings
+alone don't count. In a VM, paracuda-doctor does the same.`
 
 // computeTime is how long the computation may take; a driver's start takes some seconds.
 const computeTime = time.Minute

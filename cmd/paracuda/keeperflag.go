@@ -13,7 +13,7 @@ type keeperFlag = sandboxFlag
 
 const on keeperFlag = true
 
-const keeperHelp = "`on|off`: whether the VM's device outlives a crash of its process"
+const keeperHelp = "`on|off`: whether another device process goes on when this one dies"
 
 // keeperOption adds --keeper to a command.
 func keeperOption(c *cobra.Command, k *keeperFlag) {

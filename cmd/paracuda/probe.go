@@ -26,9 +26,9 @@ import (
 )
 
 const probeText = `Says which GPUs the host has for guests: those of the CUDA driver, in
-the order of their bus ids, and the software GPU, how they are joined, and what
+the order of their bus ids, and the software GPU; how they are joined; and what
 each VM has of them, as the arbiter knows it. --gpu cuda:LIST names them by
-index, UUID or bus id. It exits with 1 where none can be used.`
+index, UUID or bus id. It exits with 0 also if only the software GPU can be used.`
 
 func probeCommand() *cobra.Command {
 	quick, asJSON, arbiter := false, false, ""

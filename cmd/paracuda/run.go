@@ -93,7 +93,7 @@ func (o *runOptions) options(c *cobra.Command) {
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.control, "control", "",
-		"answer paracuda set and paracuda stats on the UNIX socket `PATH`")
+		"answer paracuda set, stats, suspend, resume and precopy on the UNIX socket `PATH`")
 	f.BoolVar(&o.report, "report", false,
 		"say at the end, on standard error, what was used: front end, guest kernel, device")
 	f.BoolVar(&o.verbose, "console", false, "show the guest kernel's messages on standard error")

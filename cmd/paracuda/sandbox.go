@@ -56,7 +56,8 @@ func sandboxOption(c *cobra.Command, s *sandboxFlag) {
 }
 
 const (
-	sandboxHelp = "`on|off`: whether to take from workers and mover what they don't need"
+	sandboxHelp = "`on|off`: whether the VM's processes keep only the rights and files that they " +
+		"need"
 	passEnvHelp = "give workers and mover the environment variable `NAME` (may be repeated)"
 )
 

@@ -19,9 +19,9 @@ import (
 const setText = `Changes policies of a running VM. SOCKET is the device's control socket
 (paracuda device --control); it says which programs follow: all, or those that start later.
 paracuda device --help lists the keys. With --vm the arbiter is asked, whose keys paracuda
-arbiter --help lists: what it sets is stronger, and holds until the VM ends or the arbiter reads
-its configuration again. --save keeps them for the VM's next starts, too, in the file that
-paracuda device --config reads: /etc/paracuda/vms/NAME.conf for a service.`
+arbiter --help lists: what it sets has precedence, and holds until the VM ends or the arbiter reads
+its configuration again. --save also writes the policies to the file that paracuda device --config
+reads, for the VM's next starts: /etc/paracuda/vms/NAME.conf for a service.`
 
 func setCommand() *cobra.Command {
 	var vm, path, save string

@@ -33,8 +33,9 @@ const tellEvery = time.Second
 // sharingFlags are those of commands that serve a VM. Without a name it has a default.
 func sharingFlags(c *cobra.Command, path, name *string, named string) {
 	f := c.Flags()
-	f.StringVar(path, "arbiter", "", "share the GPU by the arbiter at `PATH`, which must be "+
-		"there; none: by none (default: by the host's, or the user's own, whenever there is one)")
+	f.StringVar(path, "arbiter", "", "share the GPU by the arbiter at the socket `PATH`, "+
+		"which must exist; none: don't share it (default: by the host's arbiter, or the user's "+
+		"own, whenever there is one)")
 	f.StringVar(name, "name", "", "the arbiter knows the VM as `NAME` (default: "+named+")")
 }
 

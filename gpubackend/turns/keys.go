@@ -18,7 +18,8 @@ var Settings = []Setting{
 		"share of the GPU's time among VMs that have work, %d to %d (default: %d)",
 		MinWeight, MaxWeight, DefaultWeight)},
 	{"time-limit", "PERCENT", "GPU time at most, even if nobody else wants it (default: 100)"},
-	{"class", "batch|latency", "latency: its work closes others' gates at once (default: batch)"},
+	{"class", "batch|latency", "latency: within its share it gets its turn as soon as it has " +
+		"work (default: batch)"},
 	{"turn", "TIME", fmt.Sprintf(
 		"length of its turns, %v to %v, or auto: %v to %v, the longer the fewer VMs want the GPU "+
 			"(default: auto)", MinTurn, MaxTurn, DefaultTurn, LongTurn)},

@@ -38,10 +38,10 @@ type attachOptions struct {
 }
 
 const attachText = `Plugs the GPU that paracuda device serves on a socket into a running VM,
-by QMP or through libvirt. A GPU of the same id is taken out first: the way back after its device
-process has ended.
-With --from, the VM's programs go on that have waited since paracuda detach --suspend, here or where
-the VM was moved from.`
+by QMP or through libvirt. A GPU of the same id is taken out first: so a VM whose device process has
+ended gets another one.
+With --from, the VM's programs go on that have waited since paracuda detach --suspend, on this host
+or on the one from which the VM was migrated.`
 
 // target is the running VM that attach and detach are given.
 type target struct{ qmp, domain, uri string }

@@ -46,7 +46,7 @@ func Detach() *cobra.Command {
 		"suspend the VM to `FILE` first, for paracuda attach --from")
 	controlOption(c, &o.control)
 	f.DurationVar(&o.patience, "patience", time.Hour,
-		"with --suspend, programs wait for so long a `TIME` for the GPU to be back")
+		"with --suspend: how much `TIME` programs wait for the GPU to be back")
 	return c
 }
 

@@ -40,8 +40,9 @@ func (r *returning) expect() error {
 }
 
 // errNotBack says that the VM has no programs that wait.
-var errNotBack = errors.New("the GPU is plugged in, but the VM's driver doesn't say that it is " +
-	"the one which was suspended to this file: have its programs ended, or not waited for so long?")
+var errNotBack = errors.New("the GPU is plugged in, but the VM's driver doesn't recognise it as " +
+	"the one that was suspended to this file: its programs have ended, or have waited for " +
+	"as long as detach --patience said")
 
 // backPause is between two checks whether a VM is back.
 const backPause = 50 * time.Millisecond

@@ -35,15 +35,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-const text = `Has the device memory of a VM that is going to be migrated go ahead, while the VM runs
-on: from the device process here to that of the other host, on whose side the same command waits.
-What is migrated with the VM, while it stands, is then what has changed since. SOCKET is the
-device's control socket. The command says when all was copied once, the time to migrate the VM, goes
-on copying what changes, and ends when the VM has been sent; for another migration it has to be
-given again. If it fails, or isn't given at all, all memory is migrated with the VM.
-The folder of --tls-dir has the files that QEMU and libvirt have for the same: ca-cert.pem, and on
-the source's side client-cert.pem and client-key.pem, on the destination's server-cert.pem and
-server-key.pem. Each side must have a certificate of that authority.`
+const text = `Sends a VM's device memory ahead of its migration, while the VM runs: from the device
+process on this host to that on the other one. Start it on both hosts, with --migrate-from first.
+Then only what has changed since goes with the VM, while it is stopped. SOCKET is the device's
+control socket. The command says when all has been copied once: then migrate the VM. It goes on
+copying what changes, and ends when the VM has been sent. For another migration it has to be given
+again. If it fails, or isn't given at all, all memory goes with the VM.
+The folder of --tls-dir has the files that QEMU and libvirt use for migration: ca-cert.pem, on the
+source client-cert.pem and client-key.pem, on the destination server-cert.pem and server-key.pem.
+Each side must have a certificate of that authority.`
 
 // DefaultDir is where libvirt has QEMU's certificates.
 const DefaultDir = "/etc/pki/qemu"
@@ -56,7 +56,7 @@ func Command() *cobra.Command {
 	var o options
 	c := &cobra.Command{
 		Use:   "precopy {--migrate-to HOST:PORT | --migrate-from ADDRESS:PORT} [options] SOCKET",
-		Short: "have a VM's device memory go ahead of its migration",
+		Short: "send a VM's device memory ahead of its migration",
 		Long:  text,
 		Args:  cli.TakesSocket, DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
@@ -67,7 +67,7 @@ func Command() *cobra.Command {
 		"wait at `ADDRESS:PORT` for device memory that comes (\":PORT\": at all addresses)")
 	f.StringVar(&o.dir, "tls-dir", DefaultDir, "take certificates and keys from `DIR`")
 	f.StringVar(&o.host, "tls-hostname", "",
-		"with --migrate-to: `NAME` that the other side's certificate must have (default: HOST)")
+		"with --migrate-to: `NAME` that the destination's certificate must have (default: HOST)")
 	cli.Complete(c, "tls-dir", cli.Dirs)
 	return c
 }
@@ -163,7 +163,8 @@ func hand(
 	case err != nil:
 		return nil, err
 	case a.Moved == nil:
-		return nil, fmt.Errorf("the device at %s is of another version", control)
+		return nil, fmt.Errorf("the device process at %s is of another version: "+
+			"paracuda device --replace --control %[1]s", control)
 	}
 	return a, nil
 }

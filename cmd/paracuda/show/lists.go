@@ -47,7 +47,7 @@ var statsLines = []manual.Item{
 	{Name: "policies", Help: "those that hold: paracuda device --help explains them"},
 	{Name: "turns", Help: "turns on the GPU; the time that it was charged for (held), that it " +
 		"had work and no turn (waited), and by which it is ahead of its share (debt); turns " +
-		"whose work did not end in time (overruns); the part of the last second (now)"},
+		"whose work did not end in time (overruns); its part of the last second (now)"},
 	{Name: "device memory", Help: "what it has of each GPU, and of how much; of that, what the " +
 		"mover and warm workers hold"},
 }
@@ -58,7 +58,7 @@ var topColumns = []manual.Item{
 	{Name: "GPU", Help: "part of the last moment for which it had the GPU"},
 	{Name: "WEIGHT", Help: "its share among VMs that have work"},
 	{Name: "LIMIT", Help: "the most that it may have of the GPU's time"},
-	{Name: "CLASS", Help: "batch, or latency: its work closes the others' gates at once"},
+	{Name: "CLASS", Help: "batch, or latency: it gets its turn as soon as it has work"},
 	{Name: "GPU TIME", Help: "time for which its programs had work on the GPU, added up over them"},
 	{Name: "TURNS", Help: "turns that it had"},
 	{Name: "WAITED", Help: "time for which it had work and no turn"},
@@ -69,7 +69,7 @@ var topColumns = []manual.Item{
 	{Name: "COPIED", Help: "bytes that were copied"},
 	{Name: "ERRORS", Help: "commands that ended with an error"},
 	{Name: "PLACE", Help: "with memory-mode=swap: where its memory is"},
-	{Name: "MOVING", Help: "and the part of the time for which that was moved"},
+	{Name: "MOVING", Help: "with memory-mode=swap: part of the time for which it was moved"},
 }
 
 var processColumns = []manual.Item{
@@ -88,5 +88,5 @@ var psColumns = []manual.Item{
 	{Name: "PROGRAMS", Help: "processes of the guest that use them"},
 	{Name: "MEMORY", Help: "device memory that it has, and may have"},
 	{Name: "WEIGHT", Help: "its share among VMs that have work"},
-	{Name: "CLASS", Help: "batch, or latency: its work closes the others' gates at once"},
+	{Name: "CLASS", Help: "batch, or latency: it gets its turn as soon as it has work"},
 }

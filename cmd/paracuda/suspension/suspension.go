@@ -37,7 +37,7 @@ it.
 Device memory is written to FILE while the programs run: all of it, then what has changed meanwhile,
 until little does, or the programs change it faster than it is written. Then they stop, and the rest
 is written. With --stop-first they stop before anything is written, which takes less time in all.
-So does a FILE that is there already.`
+They also stop first if FILE is there already.`
 
 const resumeText = `Moves the device memory of a suspended VM in again, and has its programs go
 on. SOCKET is the device's control socket. Where the GPU has too little memory now, nothing is
@@ -50,7 +50,7 @@ meanwhile.`
 // Suspend is `paracuda suspend`.
 func Suspend() *cobra.Command {
 	c, path := changeCommand("suspend", "move a VM's device memory out, to the host's memory",
-		suspendText, "to", "a file that gets all that the programs have on the GPU")
+		suspendText, "to", "write all that the programs have on the GPU to `FILE`")
 	stopFirst := c.Flags().Bool("stop-first", false,
 		"with --to: stop the programs before anything is written")
 	c.Use = "suspend [--to FILE [--stop-first]] SOCKET"
@@ -66,7 +66,7 @@ func Suspend() *cobra.Command {
 // Resume is `paracuda resume`.
 func Resume() *cobra.Command {
 	c, path := changeCommand("resume", "move a suspended VM's device memory in again", resumeText,
-		"from", "the file to which the VM was suspended")
+		"from", "make the programs' workers from `FILE`, to which the VM was suspended")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if *path == "" {
 			return change("resume", args[0], admin.Request{Resume: true}, terminal())
@@ -219,7 +219,8 @@ func report(name, socket string, r admin.Request, show io.Writer, ask asked) err
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
 	case a.Moved == nil:
-		return fmt.Errorf("%s: the device at %s is of another version", name, socket)
+		return fmt.Errorf("%s: the device process at %s is of another version: "+
+			"paracuda device --replace --control %[2]s", name, socket)
 	}
 	took := a.Moved.Took.Round(time.Millisecond)
 	switch {

@@ -147,7 +147,8 @@ type reading struct {
 var keys = append([]setting{
 	{"batch-commands", "N", "execute at most N commands at a time (1: delay nothing, the baseline)",
 		number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
-	{"batch-bytes", "SIZE", "... or so many bytes of commands; one that is larger goes alone",
+	{"batch-bytes", "SIZE",
+		"execute at most so many bytes of commands at a time; a larger command goes alone",
 		size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
 	{"batch-delay", "TIME",
 		"how long launches wait for more of them while a program goes on launching (0: not at all)",
@@ -174,7 +175,7 @@ var keys = append([]setting{
 			"GPU: warm workers and the mover (never: it keeps them)",
 		reading{setIdle, getIdle}},
 	{"starts", "N",
-		"programs that may begin to use the GPU in a second, in the long run; " +
+		"how many programs may begin to use the GPU in a second, in the long run; " +
 			"others wait (0: no bound)", number(0, 10000, func(s *Settings) *uint32 {
 			return &s.Starts
 		})},
@@ -182,12 +183,12 @@ var keys = append([]setting{
 		"how long programs' work may go on when the VM stops or is reset; " +
 			"a program whose work takes longer is ended", reading{setGrace, getGrace}},
 	{"suspend-memory", "SIZE",
-		"the host's memory that the suspended VM's device memory takes at most (0: what is " +
-			"available)",
+		"how much of the host's memory the device memory of the suspended VM may take (0: what " +
+			"is available)",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.SuspendMemory })},
 	{"suspend-keep", "SIZE",
-		"the host's memory that copies of device memory take at most when the VM goes on, for " +
-			"the next suspend to copy only what has changed (0: none is kept)",
+		"how much of the host's memory copies of device memory may take while the VM runs, so " +
+			"that the next suspend copies only what has changed (0: none are kept)",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.SuspendKeep })},
 	{"address-mapping", "on|off", "pass payloads by reference",
 		flag(wire.ConfigFlagAddressMapping)},
@@ -202,22 +203,22 @@ var keys = append([]setting{
 	{"staging", "SIZE", "device memory that a guest process's copies pass through",
 		size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
 	{"memory", "SIZE",
-		"device memory of the VM at most, all its processes and contexts together (0: all)",
+		"device memory that the VM may have on each GPU, with all its contexts (0: all)",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Memory })},
 	{"memory-guarantee", "SIZE", "device memory that VMs of memory-mode=swap leave to this one",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Guarantee })},
 	{"memory-mode", "off|swap",
-		"swap: the VM takes turns with the GPU's memory, where an arbiter shares it: its memory " +
-			"is moved out to the host's meanwhile", reading{setMode, getMode}},
+		"swap: where there is an arbiter, the VM takes turns with the GPU's memory: between its " +
+			"turns, its device memory is moved to the host's memory", reading{setMode, getMode}},
 	{"exclusive", "on|off",
-		"on: the VM has its GPUs alone: an arbiter lets no other VM have one of them",
+		"on: where there is an arbiter, no other VM may have one of this VM's GPUs",
 		reading{setExclusive, getExclusive}},
 	{"processes", "N",
 		"guest processes at a time, changeable while the VM runs (0: one for each channel)",
 		number(0, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Processes })},
 	{"host-memory", "SIZE",
-		"the host's memory that a guest process's images, code, kernels on the software GPU and " +
-			"handles take at most (0: 8G, on the software GPU 1G)",
+		"how much of the host's memory a guest process may make its worker take: images, code, " +
+			"handles, and kernels on the software GPU (0: 8G, on the software GPU 1G)",
 		reading{setHostMemory, getHostMemory}},
 	{"vm-host-memory", "SIZE",
 		"the same for all guest processes of the VM together, changeable while the VM runs (0: " +
@@ -225,11 +226,11 @@ var keys = append([]setting{
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.HostMemory })},
 	{"soft-memory", "SIZE", "device memory of the software GPU",
 		size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
-	{"soft-lost", "off|N", "software GPU N is off the bus, for tests of what programs do then",
+	{"soft-lost", "off|N", "let software GPU N fall off the bus, to try what programs do then",
 		reading{setSoftLost, getSoftLost}},
 	{"allow-pageable-access", "on|off",
-		"run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then " +
-			"reach the worker's own", reading{setPageable, getPageable}},
+		"run on GPUs that reach pageable memory (HMM, ATS), although a guest's kernels then " +
+			"reach the worker's own memory", reading{setPageable, getPageable}},
 }, timeSettings()...)
 
 // Bounds of StopGrace: even an idle worker takes a moment to answer, and the front end does nothing
