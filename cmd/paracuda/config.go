@@ -21,8 +21,8 @@ import (
 // maxConfig bounds a file of --config and --save, which has some dozens of lines.
 const maxConfig = 1 << 20
 
-// notInFile are the options that a file can't have: they belong to one start, or the table [set] is
-// there instead.
+// notInFile are the options that a file can't have: they belong to one start, or, as for set, there
+// is a section instead.
 var notInFile = []string{"config", "fd", "help", "print-capabilities", "set"}
 
 // config is a file of --config while it is read: options by their names, and policies in [set]. The

@@ -13,8 +13,7 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// controlName is what a systemd socket unit calls the socket of set and stats
-// (FileDescriptorName=).
+// controlName is what a systemd socket unit calls the control socket (FileDescriptorName=).
 const controlName = "control"
 
 // takeActivated takes over the sockets that systemd listens on for this process: one for the front

@@ -39,8 +39,8 @@ func sharingFlags(c *cobra.Command, path, name *string, named string) {
 	f.StringVar(name, "name", "", "the arbiter knows the VM as `NAME` (default: "+named+")")
 }
 
-// vmName is the VM's name for an arbiter: the one that is given, or what its
-// configuration or socket is called.
+// vmName is the VM's name for an arbiter: the one that is given, or else that of its configuration
+// file or socket.
 func (o *deviceOptions) vmName() (string, error) {
 	if o.name != "" {
 		return o.name, policy.CheckName(o.name)

@@ -100,8 +100,8 @@ func startInUserNamespace(
 	return c
 }
 
-// resumeStarter takes over the previous device process's starter process, if there is one (nil:
-// there isn't), and what that has started. If it is gone, what it has started soon will be.
+// resumeStarter takes over the previous device process's starter process and what that has started;
+// nil: there is none. If it is gone, what it has started ends soon, too.
 func resumeStarter(
 	r *remains.Remains, files *childFiles, log *logrus.Entry,
 ) (*distant, []device.Process, error) {

@@ -37,8 +37,8 @@ func usageCommand() *cobra.Command {
 	return c
 }
 
-// tellUsage tells on each line that it reads what NVIDIA's driver says that the host's processes
-// have, as a line of JSON.
+// tellUsage answers each line that it reads with a line of JSON: what NVIDIA's driver says that the
+// host's processes have.
 func tellUsage(library string) error {
 	l, err := processes.Open(library)
 	answer := usageAnswer{}

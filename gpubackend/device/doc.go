@@ -16,7 +16,7 @@
 //
 // Locks are taken in this order, and none for a wait:
 //
-//	settings  while others are made to hold
+//	settings  while new ones are put in force
 //	control   the control queue, from one start to the next
 //	ahead     what is held before programs ask for it; and reach, who has the mover
 //	channels  who has which queue

@@ -12,7 +12,7 @@
 // starter process ends, and the kernel ends the children with it.
 //
 // A device process that crashes may have left its end with another process, for the next device
-// process: which takes the children over (Resume). For that, the starter process keeps a descriptor
+// process, which takes the children over (Resume). For that, the starter process keeps a descriptor
 // of each. If it is gone as well, a child that somebody has kept a descriptor of is an Orphan.
 //
 // # Who may lie

@@ -7,9 +7,9 @@ package turns
 // The driver gives each VM with work on a GPU the same part of it. So if VMs had their turns one
 // after the other beside work that can't be taken off, all of them would share one part, and that
 // work would have as much as all of them together. Therefore they have their turns at the same
-// time. Virtual time still divides the GPU among them: one that gets a turn ahead of the others
-// waits until they have caught up. Of those that are ahead of the work beside them, all but one
-// wait.
+// time. Virtual time still divides the GPU among them: a VM that gets a turn ahead of the others
+// waits until they have caught up. Of the VMs that are ahead of the work that doesn't end, all but
+// one wait.
 
 // lasts says whether a VM has work on its GPUs that hasn't ended in time.
 func (v *vm) lasts() bool { return v.phase == overrun || v.late }

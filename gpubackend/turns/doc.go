@@ -24,15 +24,15 @@
 //   - Work that doesn't end in time loses the GPU: others get their turns beside it, and it pays.
 //     If more of it waits, the VM gets turns like the others: what is on the GPU may wait for that.
 //     Those others have their turns at the same time, as the driver gives each VM the same part:
-//     one after the other they would share one part, and that work would have as much as all of
-//     them. One that is a turn ahead of the others of them waits. When that work has ended, one of
-//     them goes on alone.
-//   - Nothing is held back for nobody: while a VM waits and its GPUs are free, it gets them. They
-//     are kept only for a VM that is behind in its share and away for a moment, as programs are
-//     that wait for their kernels: for an eighth of the time at most that it works between two
-//     rests, and only while its rests are shorter than that. It is charged for that time. And for
-//     one that is late for once inside its turn, as a change from VM to VM costs more; for one of
-//     the latency class at each rest between the kernels of an answer.
+//     if they came one after the other, they would share one part, and that work would have as
+//     much as all of them together. A VM among them that is a turn ahead of the rest waits. When
+//     that work has ended, one of them goes on alone.
+//   - A VM that waits gets its GPUs as soon as they are free. They are kept, and charged for, only
+//     for a VM that is away for a moment:
+//     if it is behind in its share, as programs are that wait for their kernels: for an eighth at
+//     most of the time that it works between two rests, and only while its rests are shorter;
+//     if it is late for once inside its turn, as a change from VM to VM costs more;
+//     if it is of the latency class, at each rest between the kernels of an answer.
 //   - Changes cost the GPU time: turns whose length nobody sets are long while few VMs want it.
 //
 // # Who owns what

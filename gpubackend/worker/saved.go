@@ -72,8 +72,8 @@ func callsWait(s *shortage.Shortage, calls *waiting.Waiting) error {
 	return nil
 }
 
-// restoreFrom makes a worker, which has done nothing yet, what was written to a file, and if there
-// is one to an image.
+// restoreFrom makes a worker that has done nothing yet into what was written to a file, and to an
+// image, if there is one.
 func restoreFrom(s *saving.Saving, fd, image int, inFile bool) error {
 	if fd < 0 {
 		return errors.New("there is no file")

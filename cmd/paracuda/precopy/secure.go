@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// protocol is what both sides say that they are going to speak: another service that takes the same
-// certificates, as QEMU's own migration does, isn't taken for this one.
+// protocol is what both sides say that they are going to speak, so that another service with the
+// same certificates, such as QEMU's own migration, isn't mistaken for this one.
 const protocol = "paracuda-precopy/1"
 
 const (

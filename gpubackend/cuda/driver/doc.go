@@ -11,13 +11,14 @@
 //
 // # Files
 //
-//	driver.go        opening and closing, the rooms, and who is told of streams that are given work
-//	library_cgo.go   one call: a frame of words in C memory (call.h, call.c)
-//	scratch_cgo.go   launches, put together in C memory and queued many at a time
-//	series_cgo.go     launches as a CUDA graph, patched and launched again (series.h, series.c)
-//	names.c          files by which the driver would name its threads
-//	clustermap_cgo.go  the export table that cuBLASLt reads
-//	symbols.go       the names of the functions that are called by hand
+//	driver.go              opening and closing, the rooms, and who is told of streams that are
+//	                       given work
+//	library_cgo.go         one call: a frame of words in C memory (call.h, call.c)
+//	scratch_cgo.go         launches, put together in C memory and queued many at a time
+//	series_cgo.go          launches as a CUDA graph, patched and launched again (series.h, series.c)
+//	names.c                files by which the driver would name its threads
+//	clustermap_cgo.go      the export table that cuBLASLt reads
+//	symbols.go             the names of the functions that are called by hand
 //	zz_generated_calls.go  the functions that gpubackend/api describes, and their names
 //
 // Methods by subject:

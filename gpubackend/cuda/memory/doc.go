@@ -13,7 +13,8 @@
 //	mapping.go  memory and addresses that the guest maps by itself
 //	peer.go     memory that several processes map, and host memory of this one
 //	peers.go    other GPUs that reach a GPU's memory
-//	moving.go   memory that leaves the GPU for a while; pump.go copies it, package sums adds it up
+//	moving.go   memory that leaves the GPU for a while; pump.go copies it, package sums sees
+//	            whether it has changed
 //	saved.go    what lies where, for another process
 //
 // MemFree doesn't wait. Memory that was freed while work was in flight is reused when the context

@@ -112,7 +112,8 @@ type VM struct {
 	MayChange       func() error
 	Suspend, Resume func(tell func(suspend.Progress)) (suspend.Moved, error)
 	// SuspendTo writes a file, and calls keep before anything is changed. Unless awaited is nil it
-	// writes what it can while the programs run, until awaited, after tell, says why nobody waits.
+	// writes what it can while the programs run. It calls awaited after each tell, and stops if
+	// that says why nobody waits any more.
 	SuspendTo func(f io.Writer, awaited, keep func() error, tell func(suspend.Progress)) (
 		suspend.Moved, error)
 	ResumeFrom func(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)

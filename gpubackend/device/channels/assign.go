@@ -34,8 +34,8 @@ func (a *Assignment) Cold() *workers.Program { return a.c.cold }
 func (a *Assignment) Taken() uint32 { return a.t.taken() }
 
 // Start begins the message that gives a worker the queue, and the memory in which it notes what it
-// takes. saved says that it goes on for a worker that is gone, with the chains that this one held,
-// or with anew with what the driver has made available again. From now on the worker may have
+// takes. saved says that it goes on for a worker that is gone: with the chains that this one held,
+// or, with anew, with what the driver has made available again. From now on the worker may have
 // touched the guest's pages.
 func (a *Assignment) Start(w *workers.Worker, saved, anew bool) (*handover.Message, []int) {
 	w.Serve(a.c.index, a.program)

@@ -117,8 +117,8 @@ type channel struct {
 	// a worker is to be started for it, now or when the queue goes on where it began
 	cold *workers.Program
 
-	// a worker may have had it since its chains were last given back, or its driver began; so one
-	// may of the device process before this one
+	// a worker, also one of the device process before this one, may have had it since its chains
+	// were last given back, or its driver began
 	touched bool
 	// ends of movers that lingered before that worker came: they can't have the channel's pages
 	spared []<-chan struct{}

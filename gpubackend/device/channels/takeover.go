@@ -11,8 +11,8 @@ import (
 // A device process that was killed leaves its workers to the next one. Meanwhile they have gone on,
 // with their queues. Until a worker has reported its position it counts as starting.
 
-// TakenOver gives a channel a worker of the previous device process, whose queue began there,
-// before there is a front end.
+// TakenOver gives a channel a worker of the previous device process, and base, where its queue
+// began there. There is no front end yet.
 func (t *Table) TakenOver(index int, base uint16, w *workers.Worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

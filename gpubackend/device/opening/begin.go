@@ -75,8 +75,8 @@ func (o *Opening) awaitTurn(b *beginning) bool {
 	return o.Starts.Wait(b.quit)
 }
 
-// start hands a channel's queue to a worker: to warm, or if that is nil or of no use to one that it
-// starts.
+// start hands a channel's queue to a worker: to warm, or, if that is nil or of no use, to one that
+// it starts.
 func (o *Opening) start(b *beginning, warm *workers.Worker) (*workers.Worker, error) {
 	var ready func(handover.Kind, time.Duration) error
 	w, err := o.Channels.Assign(b.channel, b.Program,

@@ -132,7 +132,7 @@ func (e *early) of(w Worker) (list []savedvm.Sector) {
 }
 
 // writeEarly writes device memory to a file without content while the programs run, for as long as
-// awaited returns nil. It returns nil if there is nothing to write, or it isn't the time.
+// awaited returns nil. It returns nil if nothing is to be written before the programs stop.
 func (s *Saving) writeEarly(
 	f *os.File, awaited func() error, tell func(suspend.Progress),
 ) (*early, error) {

@@ -11,8 +11,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fileat"
 )
 
-// rewritable is a file that is written from its start on, its beginning for most. It tells the
-// kernel each place: the device process may not move a file's own position.
+// rewritable is a file that is written from a place on, mostly from its beginning, and can be
+// written anew from there. It tells the kernel where each write goes: the device process may not
+// move a file's own position.
 type rewritable struct {
 	*os.File
 	start, at int64

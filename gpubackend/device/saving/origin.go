@@ -77,8 +77,8 @@ func (s *Saving) wentOn(f io.ReaderAt, id fileMark, file *savedvm.File, from *sa
 	s.origin = b
 }
 
-// roomBehind is how much there may be behind a file's first state in any case. More must be less
-// than that itself is.
+// roomBehind is how much may follow a file's first state in any case. More may follow only if it is
+// no more than the first state has.
 const roomBehind = 16 << 20
 
 // most says why nothing may be written behind what a file has.

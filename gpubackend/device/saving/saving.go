@@ -5,8 +5,8 @@
 //
 // A VM that is suspended to a file has no workers. Its channels keep their queues as the workers
 // left them, with what these held, until others go on with them: they are made from the file. Only
-// the file to which the VM was suspended last is accepted: since others the guest's memory has
-// changed.
+// the file to which the VM was suspended last is accepted: the guest's memory has changed since
+// older ones.
 //
 // # Who owns what
 //
@@ -14,14 +14,16 @@
 // device's. It has a lock of its own, under which it calls nobody: the device may hold its lock
 // when it calls Saved, Has, InFile and Forget. What Config has is called without that lock.
 //
-//	Save  device memory is written to the file while the programs run, if that is wanted (early.go);
-//	      they stop, and each worker writes its program to a socket, whose device memory stays
-//	      where it is, and package savedvm what they write to the file, which is begun anew if
-//	      one ends; when the file is kept the workers end, and their programs are in the file
-//	      (Leave)
-//	      behind what the file had that they went on from, if they did (origin.go)
-//	Load  the file is read once to see that it is whole, and again to give each program that is
-//	      still there its record (Begin); all begin, or none
+// Save writes the programs to a file:
+//
+//  1. If that is wanted, device memory is written while the programs run (early.go).
+//  2. The programs stop. Each worker writes its program to a socket, and package savedvm writes
+//     that to the file: behind what was there, if the programs went on from this file (origin.go).
+//     If a program ends meanwhile, the file is begun anew. Device memory stays where it is.
+//  3. When the file is kept, the workers end, and their programs are in the file (Leave).
+//
+// Load reads the file once to see that it is whole, and again to give each program that is still
+// there its record (Begin). All begin, or none.
 //
 // Another device process that has taken over the VM can go on from the file (TakeUp): the next one
 // behind the same front end, or the one to which the VM was moved. What else it must know is
@@ -68,9 +70,9 @@ import (
 // Worker is the worker of a program. It is compared by identity.
 type Worker interface {
 	suspend.Worker
-	// Save has it write all that its program has, which is so much device memory, but for what is
-	// elsewhere, to a stream (package lanes). Its error wraps suspend.ErrEnded if it has ended, or
-	// is about to.
+	// Save makes it write all that its program has to a stream (package lanes), except for device
+	// memory that rest says is elsewhere. bytes is how much device memory the program has. The
+	// error wraps suspend.ErrEnded if the worker has ended, or is about to.
 	Save(to *os.File, bytes uint64, rest savedvm.Rest) error
 	// End ends it, with none in its place, and waits for its end for as long as a worker may take.
 	End()
@@ -233,7 +235,7 @@ func (s *Saving) header() record.Header {
 // that is too much by now, so that another file is to take its place.
 //
 // Unless awaited is nil, device memory is written to a file without content while the programs run,
-// for as long as awaited says nothing, and they stop when most of it is there. awaited is called
+// for as long as awaited returns nil, and they stop when most of it is there. awaited is called
 // after tell.
 func (s *Saving) Save(
 	f io.Writer, awaited, keep func() error, tell func(suspend.Progress),

@@ -10,8 +10,7 @@
 //
 // Files: stream.go (the room, streams and their order), attributes.go, event.go, hostfunc.go,
 // memops.go (operations on words of memory), all.go (events of whole contexts), capture.go,
-// captureevent.go, captureinfo.go, announce.go, saved.go (events of
-// another device).
+// captureevent.go, captureinfo.go, announce.go, saved.go (events of another device).
 //
 // Handles come from the guest and are looked up. A Streams belongs to one goroutine; tasks are the
 // scheduler's once they are in a stream.

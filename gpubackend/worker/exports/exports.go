@@ -141,8 +141,8 @@ func (s *Exports) Take(number uint64, kind handover.ObjectKind) (Imported, gpuba
 	return x, gpubackend.Success
 }
 
-// Withdraw tells the device process that an object is gone, which until then keeps it for a claim
-// that may never come.
+// Withdraw tells the device process that an object is gone. Until then the device process keeps it
+// for a claim that may never come.
 func (s *Exports) Withdraw(kind handover.ObjectKind, number uint32) {
 	if number == 0 {
 		return

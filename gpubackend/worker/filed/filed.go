@@ -57,8 +57,8 @@ type filedPiece struct {
 // New returns a Memory of which the file has nothing.
 func New(c Config) *Memory { return &Memory{Config: c, key: c.Key()} }
 
-// Note notes that the file has pieces as they are now, one behind the other. If they can't be added
-// up it has nothing that is known of.
+// Note notes that the file has pieces as they are now, one behind the other. If their sums can't be
+// told, nothing that the file has is known.
 func (m *Memory) Note(list []gpubackend.Piece) {
 	defer m.Driver.EndCopies()
 	m.pieces = nil

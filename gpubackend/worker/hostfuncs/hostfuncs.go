@@ -161,8 +161,8 @@ func (h *HostFuncs) added(token uint64, release func(), result gpubackend.Result
 // isDue is called by the driver, on a thread of its own, when a function's turn has come.
 func (h *HostFuncs) isDue(token uint64) { h.nodeIsDue(token, nil) }
 
-// nodeIsDue is isDue for a function of a graph. It comes with its release, since it is due as often
-// as the graph runs.
+// nodeIsDue is isDue for a function of a graph. Each time it is due it comes with a release of its
+// own, since the graph may run often.
 func (h *HostFuncs) nodeIsDue(token uint64, release func()) {
 	h.mu.Lock()
 	h.due = append(h.due, dueFunc{token, release})

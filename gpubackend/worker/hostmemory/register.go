@@ -122,8 +122,8 @@ func (s *HostMemory) register(h *whole, r addresses.Range) gpubackend.Result {
 	return result
 }
 
-// unpin undoes that and returns the map. Then the other ranges of the whole can't be reached any
-// more either.
+// unpin undoes what pin did, and returns the map. The other ranges of the whole can't be reached
+// any more either.
 func (s *HostMemory) unpin(c *call.Call, a command.HostUnregister) gpubackend.Result {
 	id := uint32(a.Map)
 	h := s.ranges[id]

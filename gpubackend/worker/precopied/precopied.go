@@ -240,8 +240,8 @@ func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, e
 	return changed, err
 }
 
-// Early says what of pieces to which nothing is written now the copies have, which lie one behind
-// the other, and what they lack: nil runs say that they have nothing.
+// Early says what the copies, which lie one behind the other, have of pieces to which nothing is
+// written now, and what they lack. nil runs say that they have nothing.
 func (c *Copy) Early(
 	pieces []gpubackend.Piece,
 ) (runs []savedvm.SameRun, rest []gpubackend.Piece, err error) {

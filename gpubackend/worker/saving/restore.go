@@ -17,8 +17,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
-// Restore makes the worker, which has done nothing yet, what was written to a record. Nothing of
-// the guest's memory is looked at, nor changed. ahead has the device memory that was copied before;
+// Restore makes the worker, which has done nothing yet, into what was written to a record. The
+// guest's memory is neither read nor changed. ahead has the device memory that was copied before;
 // nil: none was. filed says that the record is in a file, behind which the next one may come.
 func (s *Saving) Restore(from io.Reader, ahead Image, filed bool) error {
 	if !s.Driver.Saves() {

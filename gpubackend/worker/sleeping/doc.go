@@ -7,7 +7,7 @@
 //
 //	rest.go      how long, by what is under way
 //	linger.go    the short time
-//	quiet.go a guess when a wait will be over
+//	quiet.go     guesses when a wait will be over
 //	files.go     what it sleeps on
 //	pause_*.go   the processor's hint
 //

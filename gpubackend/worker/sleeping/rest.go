@@ -178,9 +178,11 @@ func (s *Sleeping) sleep(idle time.Duration) error {
 	return s.poll(s.pause(idle))
 }
 
-// pause is how long to sleep at most: forever, unless calls wait for the GPU, a batch grows, or the
-// gate must be watched since work is in flight, or will be as soon as the gate isn't free; or
-// commands wait for the gate.
+// pause is how long to sleep at most. It is without end (negative), unless
+//   - calls wait for the GPU,
+//   - the gate must be watched, since work is in flight, or will be as soon as the gate isn't free,
+//   - a batch grows, or
+//   - commands wait for the gate.
 func (s *Sleeping) pause(idle time.Duration) time.Duration {
 	pause := time.Duration(-1)
 	if s.waits() || s.Gate.Unfinished() {

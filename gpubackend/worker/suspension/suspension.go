@@ -167,9 +167,9 @@ func (s *Suspension) Plan() uint64 {
 	return gpubackend.PieceBytes(s.list)
 }
 
-// MoveOut moves what was planned, which must be that many bytes, to an image, or nothing, and
-// returns how much of it the image already had. With keep the image may be kept when the process
-// goes on (Keeps).
+// MoveOut moves what was planned to an image, and returns how much of it the image already had. If
+// that isn't as many bytes as the caller says, it moves nothing. With keep the image may be kept
+// when the process goes on (Keeps).
 func (s *Suspension) MoveOut(bytes uint64, keep bool) (unchanged uint64, err error) {
 	switch planned := gpubackend.PieceBytes(s.list); {
 	case s.out:
