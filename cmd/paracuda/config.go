@@ -167,6 +167,6 @@ func texts(value any) ([]string, error) {
 // configOption adds --config to device.
 func (o *deviceOptions) configOption(c *cobra.Command) {
 	c.Flags().StringVar(&o.config, "config", "",
-		"read options from `FILE` too, as TOML: NAME = VALUE, and policies in [set]; those of the "+
-			"command line are stronger")
+		"read options from `FILE` too, as TOML: NAME = VALUE, and policies in [set]; the command "+
+			"line has precedence")
 }
