@@ -176,6 +176,7 @@ type Inventory struct {
 	wire.Inventory
 	Device []wire.InventoryDevice
 	Pair   []wire.InventoryPair // of each pair: from the first to the first, to the second, …
+	Memory []uint64             // of each device: what it has, of which the guest may have less
 }
 
 // Name returns the function's name in the API.

@@ -86,7 +86,7 @@ func TestMigrationRefusedThere(t *testing.T) {
 	inReleases(t, migrators, "11", func(t *testing.T, version string) {
 		m := newMoving(t, version, image)
 		for options, why := range map[string]string{
-			"--set memory=32M": "take up ",
+			"--set memory=32M": "set memory=",
 			"--gpu soft:2":     "these aren't the GPUs that the program was told of",
 			"--set arena=16M":  "arena size",
 		} {

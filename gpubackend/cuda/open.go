@@ -51,6 +51,9 @@ func (d *Device) Open(env []string) (*gpubackend.Inventory, gpubackend.Result) {
 		}
 	}
 	d.gpus.Set(all)
+	for i := range all {
+		s.Memory = append(s.Memory, all[i].Total)
+	}
 	s.Pair = d.pairs()
 	hostgpus.DescribeWays(s.Device, s.Pair, d.options.Known)
 	base, r := d.memoryRoom.Open()

@@ -158,7 +158,10 @@ func (d *Device) newSuspension() *suspend.Suspension {
 func (d *Device) newSaving() *saving.Saving {
 	return saving.New(saving.Config{
 		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension, Known: d.away.Key,
-		Channels: int(d.settings.Told().Channels), Run: d.run,
+		Channels: int(d.settings.Told().Channels), Run: d.run, Bound: d.settings.MemoryBound,
+		Had: func(w saving.Worker) map[uint64]uint64 {
+			return d.accounts.OfEach(w.(*workers.Worker))
+		},
 		Serving: func() []saving.Served { return served(d.channels.Serving()) },
 		Leave: func(s saving.Served, saved func()) {
 			d.channels.Leave(s.Worker.(*workers.Worker), saved)

@@ -65,3 +65,16 @@ func (h *Holdings) Of(entry int) map[string]uint64 {
 	}
 	return all.Map()
 }
+
+// OfEach is what a process has of each GPU, by the ledger's ids of them; nil if nobody counts.
+func (h *Holdings) OfEach(entry int) map[uint64]uint64 {
+	if h.audit == nil {
+		return nil
+	}
+	of := map[uint64]uint64{}
+	for _, g := range h.known() {
+		held := g.Holding(entry)
+		of[g.ID()] = held.Sum()
+	}
+	return of
+}

@@ -99,6 +99,8 @@ type Program struct {
 	PID     int32
 	Name    string
 	Bytes   uint64 // of device memory, at most
+	// Had is all that it had of each GPU's memory, with contexts and code, by the ledger's ids.
+	Had map[uint64]uint64 `json:",omitempty"`
 	// Ahead is the session by which device memory was sent ahead (package precopy): the sections
 	// have what has changed since. 0: none was.
 	Ahead uint64 `json:",omitempty"`

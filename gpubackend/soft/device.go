@@ -272,7 +272,11 @@ func (d *Device) inventory() *gpubackend.Inventory {
 			Multiprocessors: o.Multiprocessors,
 		}
 	}
-	return chip.Inventory(o.Base, uint64(len(list))*o.Window, list)
+	s := chip.Inventory(o.Base, uint64(len(list))*o.Window, list)
+	for range list {
+		s.Memory = append(s.Memory, o.Memory)
+	}
+	return s
 }
 
 // Warm implements gpubackend.Driver.

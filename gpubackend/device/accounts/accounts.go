@@ -301,6 +301,18 @@ func (a *Accounts) Of(p Process) map[string]uint64 {
 	return nil
 }
 
+// OfEach is what a process has of each GPU, by the ledger's ids of them; nil if nobody counts.
+func (a *Accounts) OfEach(p Process) map[uint64]uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x := a.running[p]; x != nil {
+		if entry, counts := x.ledger(); counts {
+			return a.holdings.OfEach(entry)
+		}
+	}
+	return nil
+}
+
 // All is what the VM has of all GPUs together, by kind; nil if nobody counts.
 func (a *Accounts) All() map[string]uint64 {
 	a.mu.Lock()

@@ -84,5 +84,5 @@ func (a *Arrival) Take() error {
 	if err != nil {
 		end(list)
 	}
-	return err
+	return a.saving.withRoom(a.record.Programs, err)
 }

@@ -28,7 +28,7 @@ func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
 	list, err := s.begin(from)
 	if err != nil {
 		end(list)
-		return 0, err
+		return 0, s.withRoom(s.still(from), err)
 	}
 	s.wentOn(f, id, file, from, list)
 	for _, x := range list {
@@ -79,6 +79,16 @@ func (s *Saving) begin(from *savedvm.State) (list []*begun, err error) {
 		})
 	})
 	return list, err
+}
+
+// still are the programs of a state that are still there.
+func (s *Saving) still(from *savedvm.State) (list []savedvm.Program) {
+	for number, p := range from.Programs {
+		if s.find(number, p) != nil {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // start starts the worker of a program in a record. The worker reads what is written to the pipe;

@@ -166,7 +166,8 @@ func (s *Saving) write(
 ) (savedvm.Written, error) {
 	var sources []savedvm.Source
 	for _, x := range list {
-		p := savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name, Bytes: x.bytes}
+		p := savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name, Bytes: x.bytes,
+			Had: s.config.Had(x.served.Worker)}
 		had, rest := originProgram{}, savedvm.Nowhere
 		if p.Base, had = is.origin.of(x.served.Worker); p.Base != nil {
 			rest = savedvm.Filed

@@ -51,7 +51,7 @@
 // saving.go (which programs are saved), save.go (to a file or a stream), file.go (what can be
 // written anew), early.go (memory that is written before the programs stop), load.go (from a file),
 // origin.go (what the file has that they went on from), infile.go (what other processes need to
-// know of a file), arrive.go (from a stream).
+// know of a file), arrive.go (from a stream), room.go (what they need of the GPUs' memory).
 package saving
 
 import (
@@ -116,9 +116,13 @@ type Suspension interface {
 
 // Config is what a Saving needs of the VM.
 type Config struct {
-	GPU        string // of the VM, and
-	Build      string // the program's version: files of others are refused
-	Channels   int    // that the VM has
+	GPU      string // of the VM, and
+	Build    string // the program's version: files of others are refused
+	Channels int    // that the VM has
+	// Had is what a worker has of each GPU's memory, by the ledger's ids, and Bound what the VM may
+	// have of each; 0: all.
+	Had        func(Worker) map[uint64]uint64
+	Bound      func() uint64
 	Suspension Suspension
 	// Passes copy memory while programs run; nil: nothing does.
 	Passes *passes.Passes

@@ -28,6 +28,7 @@ type fakeVM struct {
 	t          testing.TB
 	suspension *suspend.Suspension
 	known      string           // by what it is known again
+	bound      uint64           // of what it may have of each GPU's memory
 	resumed    []int            // channels whose programs aren't saved any more
 	fails      map[string]error // of workers that begin, by their programs
 
@@ -63,6 +64,8 @@ func newVM(t testing.TB, programs ...string) *fakeVM {
 		GPU: "soft", Build: "1", Channels: len(v.workers), Suspension: v.suspension,
 		Serving: v.serving, Leave: v.leave, Begin: v.begin,
 		Known:   func() string { return v.known },
+		Had:     func(w Worker) map[uint64]uint64 { return w.(*fakeWorker).had },
+		Bound:   func() uint64 { return v.bound },
 		Resumed: func(channel int) { v.resumed = append(v.resumed, channel) },
 		Arrive: func(p *Program, from Source) (Worker, error) {
 			return v.begin(p, from, func() bool { return true })

@@ -24,6 +24,7 @@ type fakeWorker struct {
 	filed  bool         // it went on from a record in a file
 	memory string       // what it got of device memory
 	image  string       // what came ahead of it
+	had    map[uint64]uint64
 	ending func()       // called when it ends; nil: nothing is
 	early  *earlyMemory // nil: its memory is the text
 }

@@ -50,8 +50,10 @@ type Hello struct {
 	Config
 	opened, cold bool
 	environment  []string
-	inventory    []byte
+	answer       []byte   // the inventory as the guest process gets it
 	gpus         []uint64 // ids, by ordinal
+	// whole is the inventory with all memory of the GPUs, of which the VM may have less.
+	whole []byte
 }
 
 // New returns a Hello whose device isn't open.
@@ -75,9 +77,9 @@ func (h *Hello) Cold() bool { return h.cold }
 // GPUs are the ids of the GPUs, by ordinal.
 func (h *Hello) GPUs() []uint64 { return h.gpus }
 
-// Told is what the guest process said, and what it was told.
+// Told is what the guest process said, and an inventory for Suits.
 func (h *Hello) Told() (environment []string, inventory []byte) {
-	return h.environment, h.inventory
+	return h.environment, h.whole
 }
 
 // hello opens the device with the guest process's CUDA environment and answers with the device
@@ -102,11 +104,11 @@ func (h *Hello) hello(c *call.Call, a command.Hello) gpubackend.Result {
 	if result = h.open(variables); result != gpubackend.Success {
 		return result
 	}
-	size := len(h.inventory)
+	size := len(h.answer)
 	if size > len(out.Bytes) {
 		return gpubackend.InvalidValue
 	}
-	copy(out.Bytes, h.inventory)
+	copy(out.Bytes, h.answer)
 	h.opened = true
 	h.Opened()
 	c.Put(command.HelloAnswer{Bytes: uint64(size)})
@@ -123,11 +125,12 @@ func (h *Hello) askCold() gpubackend.Result {
 	return call.Pending
 }
 
-// Suits says whether the device has the GPUs of the inventory that another worker's process was
-// told. Their links to the host may be in another state by now, as they save power, and so may the
-// fabric. With OtherGPU only their kinds must be the same.
+// Suits says whether the device has the GPUs of an inventory that another worker's Told returned.
+// Their links to the host may be in another state by now, as they save power, and so may the
+// fabric. What the VM may have of their memory may be something else: its programs must find room
+// in that. With OtherGPU only their kinds must be the same.
 func (h *Hello) Suits(inventory []byte) bool {
-	return bytes.Equal(lasting(h.inventory, h.OtherGPU), lasting(inventory, h.OtherGPU))
+	return bytes.Equal(lasting(h.whole, h.OtherGPU), lasting(inventory, h.OtherGPU))
 }
 
 // places are attributes that say which GPU it is, and where it is plugged in.
@@ -177,7 +180,7 @@ func (h *Hello) open(variables []string) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	b := encoded(s)
+	answer := encoded(s)
 	h.gpus = nil
 	for i := range s.Device {
 		h.gpus = append(h.gpus, ledger.ID(s.Device[i].Uuid))
@@ -185,7 +188,10 @@ func (h *Hello) open(variables []string) gpubackend.Result {
 	if page := h.Accounts.Page(); page != nil && len(s.Device) == 1 {
 		page.SetTotal(s.Device[0].TotalMemory)
 	}
-	h.environment, h.inventory = variables, b
+	for i, bytes := range s.Memory {
+		s.Device[i].TotalMemory = bytes
+	}
+	h.environment, h.answer, h.whole = variables, answer, encoded(s)
 	return gpubackend.Success
 }
 

@@ -21,6 +21,8 @@ type device struct {
 	fails  gpubackend.Result
 	opened []string // the variables that it was opened with
 	times  int
+	// share is what the VM may have of the memory of each.
+	share, memory uint64
 }
 
 func (d *device) Suits([]string) bool { return d.suits }
@@ -33,6 +35,10 @@ func (d *device) Open(variables []string) (*gpubackend.Inventory, gpubackend.Res
 	s := &gpubackend.Inventory{Device: make([]wire.InventoryDevice, 2),
 		Pair: make([]wire.InventoryPair, 1)}
 	s.Device[0].Uuid, s.Device[1].Uuid = [16]byte{11}, [16]byte{12}
+	for i := range s.Device {
+		s.Device[i].TotalMemory = d.share
+		s.Memory = append(s.Memory, d.memory)
+	}
 	return s, gpubackend.Success
 }
 
@@ -98,7 +104,7 @@ func TestHello(t *testing.T) {
 	s.Decode(r.bulk[64:])
 	environment, inventory := r.Told()
 	if s.Devices != 2 || string(inventory) != string(r.bulk[64:64+inventoryBytes]) ||
-		len(environment) != 2 {
+		len(environment) != 2 { // the VM may have all memory
 		t.Errorf("%d devices, told %d bytes, environment %q", s.Devices, len(inventory),
 			environment)
 	}
@@ -148,6 +154,38 @@ func TestInventorySuits(t *testing.T) {
 	}
 	if !r.Suits(told) || r.Suits(nil) {
 		t.Error("the same doesn't suit, or nothing does")
+	}
+}
+
+// TestShareSuits: what the VM may have of the GPUs' memory may change, but not what they have. The
+// guest process is told only its share.
+func TestShareSuits(t *testing.T) {
+	first := newRig(t)
+	first.device.share, first.device.memory = 5<<20, 7<<20
+	if result := first.hello("", 4096); result != gpubackend.Success {
+		t.Fatalf("HELLO: %v", result)
+	}
+	var told wire.InventoryDevice
+	told.Decode(first.bulk[64+wire.InventorySize:])
+	if told.TotalMemory != 5<<20 {
+		t.Errorf("the guest process is told of %d bytes", told.TotalMemory)
+	}
+	_, inventory := first.Told()
+	for _, tt := range []struct {
+		share, memory uint64
+		want          bool
+	}{{5 << 20, 7 << 20, true}, {6 << 20, 7 << 20, true}, {1 << 20, 7 << 20, true},
+		{5 << 20, 6 << 20, false}, {5 << 20, 8 << 20, false}} {
+		for _, other := range []bool{false, true} {
+			r := newRig(t)
+			r.device.share, r.device.memory, r.OtherGPU = tt.share, tt.memory, other
+			if result := r.Reopen(nil); result != gpubackend.Success {
+				t.Fatalf("reopen: %v", result)
+			}
+			if got := r.Suits(inventory); got != tt.want {
+				t.Errorf("%d of %d bytes, other GPUs %v: suits %v", tt.share, tt.memory, other, got)
+			}
+		}
 	}
 }
 

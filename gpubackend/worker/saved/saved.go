@@ -78,7 +78,7 @@ type EventTime struct {
 // State is the state of a worker.
 type State struct {
 	Environment [][]byte // of the guest process: its variables may have any bytes
-	Inventory   []byte   // that it was told: it needs the same GPUs
+	Inventory   []byte   // of its GPUs, by which hello.Suits knows them: it needs the same ones
 	Queue       Queue
 	HostFuncs   uint32 // how many host functions it was told of
 	Allocations []Allocation
