@@ -9,7 +9,7 @@ import (
 )
 
 // UnsavableCode implements gpubackend.Driver. The driver chooses where variables are, and chooses
-// other places in another process. Whether they were placed instead, Stays says.
+// other places in another process. Stays says whether they were placed instead.
 func (x *Code) UnsavableCode(image []byte, mem *budget.Account) string {
 	why, err := managed.Stays(image, x.architecture(), x.options.Movable, mem)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 
 // Memory that allocation nodes have counts where a limit is set. The driver takes it when a graph
 // is launched or uploaded, lets graphs that don't run at the same time share it, and keeps it until
-// it is trimmed. So nodes don't count, whose sum may be many times what is there. What counts is
-// what the driver says that graphs have: it is asked after each call that may change that. For a
-// launch there must be room for what the graph allocates, in addition to what graphs use now. If
-// its free memory is in parts that don't fit, the driver may take more than that: at most what it
-// had, and what the graph allocates. It then gives up what is unused, and the next launch is
-// refused.
+// it is trimmed. So the nodes themselves don't count: their sum may be many times what is there.
+// What counts is what the driver says that graphs have: it is asked after each call that may change
+// that. For a launch there must be room for what the graph allocates, in addition to what graphs
+// use now. If its free memory is in parts that don't fit, the driver may take more than that: at
+// most what it had, and what the graph allocates. It then gives up what is unused, and the next
+// launch is refused.
 //
 // Bodies of conditional nodes can't allocate, so they aren't looked into.
 

@@ -13,8 +13,8 @@ import (
 // mostSummed is how much memory the GPU adds up in the measurement, if it has as much.
 const mostSummed = 4 << 30
 
-// sums makes the GPU add up memory, and compares the sums of its first sectors with those that this
-// process computes.
+// sums makes the GPU compute the sums of memory, and compares those of its first sectors with those
+// that this process computes.
 func (c *checker) sums() (string, error) {
 	const known = 16 * sectorsum.Bytes
 	free, _, r := c.device.MemGetInfo()

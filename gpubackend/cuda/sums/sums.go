@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sums makes the GPU add up sectors of its memory, by a kernel of package sectorsum.
+// Package sums makes the GPU compute the checksums of sectors of its memory, by a kernel of package
+// sectorsum.
 //
 // # Who owns what
 //
@@ -36,8 +37,8 @@ type Calls interface {
 	StreamSynchronize(s gpubackend.Stream) gpubackend.Result
 }
 
-// most is how many sectors are added up before anybody waits: 16 GiB. Their sums take 512 KiB of
-// pinned memory, which is allocated in a quarter of a millisecond.
+// most is how many sectors' sums are computed before anybody waits: 16 GiB. Their sums take 512 KiB
+// of pinned memory, which is allocated in a quarter of a millisecond.
 const most = 64 << 10
 
 // Summer adds up memory of one context's GPU.
