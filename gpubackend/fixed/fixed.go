@@ -6,8 +6,9 @@
 // Each worker counts its own (package worker), in memory that it shares with its device process
 // (handover.State), which shows the counts. What isn't listed isn't known to be in the way: device
 // memory, pools, modules, streams, events, pinned memory, arrays, textures and most graphs, on a
-// GPU whose state can be saved. Nobody knows all that a kernel has allocated with malloc, or which
-// addresses of code it has stored.
+// GPU whose state can be saved. What kernels have allocated with malloc isn't counted either: a
+// program that has such memory is refused when it is to be saved. Nobody knows which addresses of
+// code a kernel has stored.
 //
 // # Who may lie
 //

@@ -2,13 +2,13 @@
 
 // Package resumption lets a vhost-user session outlive its process: what the session knows is in a
 // checkpoint, a keeper has its descriptors, and the next process that the keeper starts goes on
-// serving the front-end.
+// serving the front end.
 //
 // # State
 //
 // A state of the checkpoint is, little-endian: u32 version (1), u32 how many numbers follow, then
 // for each descriptor of a vhostuser.Snapshot the u32 number under which it is kept (0: there is
-// none), then the snapshot in bytes. The checkpoint itself is kept as number 1, the front-end's
+// none), then the snapshot in bytes. The checkpoint itself is kept as number 1, the front end's
 // socket as number 2. New descriptors are kept before a state names them, and old ones dropped
 // after the last state that does: a process may end between any two of these.
 //
@@ -143,10 +143,10 @@ func (k *Keeping) takeOver(held map[uint32]int) error {
 	delete(held, socketNumber)
 	if ok {
 		if k.sock, err = socket.Conn(fd); err != nil {
-			err = fmt.Errorf("%w: the front-end's socket: %w", ErrState, err)
+			err = fmt.Errorf("%w: the front end's socket: %w", ErrState, err)
 		}
 	} else if k.from != nil {
-		err = fmt.Errorf("%w: the front-end's socket isn't kept", ErrState)
+		err = fmt.Errorf("%w: the front end's socket isn't kept", ErrState)
 	}
 	if err != nil && k.from != nil {
 		k.from.Close()
@@ -219,7 +219,7 @@ func (k *Keeping) Resume(dev vhostuser.Device, opts vhostuser.Options) (*vhostus
 	switch {
 	case sock == nil:
 		return nil, nil
-	case from == nil: // the front-end hadn't sent anything
+	case from == nil: // the front end hadn't sent anything
 		s, err = vhostuser.New(sock, dev, k.keeping(opts))
 	default:
 		if s, err = vhostuser.Restore(sock, dev, k.keeping(opts), from); err != nil {
@@ -232,7 +232,7 @@ func (k *Keeping) Resume(dev vhostuser.Device, opts vhostuser.Options) (*vhostus
 	return s, err
 }
 
-// Begin makes the session of a front-end that has come, in place of any other, and owns the socket
+// Begin makes the session of a front end that has come, in place of any other, and owns the socket
 // if it succeeds.
 func (k *Keeping) Begin(
 	sock *net.UnixConn, dev vhostuser.Device, opts vhostuser.Options,
@@ -251,7 +251,7 @@ func (k *Keeping) Begin(
 		return nil, err
 	}
 	if sent != nil {
-		return nil, fmt.Errorf("keep the front-end's socket: %w", sent)
+		return nil, fmt.Errorf("keep the front end's socket: %w", sent)
 	}
 	return vhostuser.New(sock, dev, k.keeping(opts))
 }
@@ -283,7 +283,7 @@ func (k *Keeping) keeping(opts vhostuser.Options) vhostuser.Options {
 	more := opts.Keep
 	opts.Keep = func(p *vhostuser.Snapshot) {
 		if err := k.keep(p); err != nil && !k.hasEnded() {
-			k.log.WithError(err).Error("the front-end's session will not outlive this process")
+			k.log.WithError(err).Error("the front end's session will not outlive this process")
 			k.end()
 		}
 		if more != nil {
@@ -396,7 +396,7 @@ func (k *Keeping) end() {
 	_ = k.client.DropAll()
 }
 
-// Close drops all, for example when the front-end is gone for good: the process may end.
+// Close drops all, for example when the front end is gone for good: the process may end.
 func (k *Keeping) Close() error {
 	k.end()
 	return k.Leave()

@@ -153,7 +153,7 @@ type process struct{ *exec.Cmd }
 func (p process) Kill() { _ = p.Process.Kill() }
 
 // TestKilledAtEachMessage: the device process is killed at each message of a driver's life, under a
-// keeper, and the front-end notices nothing.
+// keeper, and the front end notices nothing.
 func TestKilledAtEachMessage(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

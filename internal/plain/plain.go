@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plain makes texts of guests, QEMU and other hosts fit for terminals and logs. Whoever
-// wrote them may lie: they can't command a terminal any more.
+// wrote them may lie: afterwards they can't control a terminal.
 package plain
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policyfile changes policies in the file of a VM's options, of which they are the table
+// Package policyfile changes policies in the file of a VM's options, where they are the section
 // [set]. Everything else in the file stays as its owner wrote it, comments too: lines are changed
 // and added, and a TOML decoder checks that the result says what was meant. A file whose layout
 // isn't known here is refused, and stays as it is.

@@ -47,7 +47,7 @@ func (m *Memory) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 	return m.copyEach(list, image, (*pump).out)
 }
 
-// SumPieces makes each GPU add up what is in its memory.
+// SumPieces makes each GPU compute the checksums of its memory.
 func (m *Memory) SumPieces(
 	key uint64, list []gpubackend.Piece, sums []uint64,
 ) gpubackend.Result {
@@ -74,7 +74,7 @@ func (m *Memory) SumPieces(
 	})
 }
 
-// summerFor adds up for the current context. It is made once for several calls.
+// summerFor returns what computes sums in the current context. It is made once for several calls.
 func (m *Memory) summerFor(c *contexts.Context) (*sums.Summer, gpubackend.Result) {
 	if s := m.summers[c]; s != nil {
 		return s, gpubackend.Success

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
-// mostSummed is how much memory the GPU adds up in the measurement, if it has as much.
+// mostSummed is of how much memory the GPU computes sums in the measurement, if it has as much.
 const mostSummed = 4 << 30
 
 // sums makes the GPU compute the sums of memory, and compares those of its first sectors with those

@@ -41,7 +41,7 @@ type Calls interface {
 // of pinned memory, which is allocated in a quarter of a millisecond.
 const most = 64 << 10
 
-// Summer adds up memory of one context's GPU.
+// Summer computes checksums of memory of one context's GPU.
 type Summer struct {
 	calls    Calls
 	work     *activity.Activity // of the context
@@ -99,7 +99,7 @@ func (s *Summer) Sum(
 	return r
 }
 
-// launch makes a kernel add up n sectors, whose sums follow those there are.
+// launch makes a kernel compute the sums of n sectors. They follow the sums that there are.
 func (s *Summer) launch(key, sectors, n uint64) gpubackend.Result {
 	parameters := binary.LittleEndian.AppendUint64(nil, sectors)
 	parameters = binary.LittleEndian.AppendUint64(parameters, key)

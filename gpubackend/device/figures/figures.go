@@ -9,8 +9,8 @@
 //
 // # Who may lie
 //
-// Guests give their programs' names, and workers their counters. An arbiter gets bounded ones, in
-// which nothing can command a terminal.
+// Guests give their programs' names, and workers their counters. An arbiter gets bounded ones,
+// without characters that could control a terminal.
 package figures
 
 import (

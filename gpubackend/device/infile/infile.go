@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package infile lets a VM that was suspended to a file go on from it in another device process:
-// the next one behind the same front end, which the previous one has told (package remains), or one
-// to which the front end has moved the VM, or restored it, which learns it from the VM's state
-// (package savedstate). The file is known by its sum. With Config.From the VM goes on as soon as
-// its queues run.
+// Package infile lets a VM that was suspended to a file go on from it in another device process.
+// That is the next one behind the same front end, which learns of the file from what the previous
+// one has left (package remains), or one where the front end has moved or restored the VM, which
+// learns of it from the VM's state (package savedstate). The file is known by its sum. With
+// Config.From the VM goes on as soon as its queues run.
 //
 // Of a VM whose device was away there are only the file and the driver: it is recognised by the key
 // that both have, and its queues begin anew, with what they had before (Back).

@@ -17,8 +17,8 @@
 // # Who may lie
 //
 // The guest, about channels: it is bounded by the number of channels, setting processes and the
-// pace. Workers, warm ones, too, which may not take their channel: then another is started, a few
-// times.
+// pace. Workers, also warm ones. If one doesn't take its channel, another one is started in its
+// place, a few times.
 //
 // # Files
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package handles numbers the objects of a device: contexts, streams, modules and all others that
-// its caller names. A number doesn't tell the type of its object: who looks it up says which one he
-// expects. A Table belongs to one goroutine.
+// its caller names. A number doesn't tell the type of its object: who looks it up says which type
+// is expected. A Table belongs to one goroutine.
 package handles
 
 import (

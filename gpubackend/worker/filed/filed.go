@@ -3,10 +3,10 @@
 // Package filed knows what of a program's device memory is in the file that the program went on
 // from, so that the next state that is written behind it needs only the rest.
 //
-// When the program has been made from the file, its memory is added up, sector by sector (package
-// sectorsum), and when it is to be saved again, once more: sectors whose sums are the same have
-// what the file has. Nothing is assumed of memory meanwhile: what was freed, and allocated again at
-// the same place, is what it was if its bytes are.
+// When the program has been made from the file, the sums of its memory's sectors are computed
+// (package sectorsum), and once more when it is to be saved again: sectors whose sums are the same
+// have what the file has. Nothing is assumed of memory meanwhile: what was freed, and allocated
+// again at the same place, is what it was if its bytes are.
 //
 // # Who owns what
 //

@@ -9,8 +9,8 @@
 // # Who may lie
 //
 // A guest's program decides what is in its memory. The GPU is asked for the sums, and may be wrong:
-// one sector, which chance takes, is added up here, too. What it adds up wrong would be lost if
-// nobody looked.
+// so the sum of one sector, chosen at random, is computed here, too. A change that wrong sums hide
+// would be lost.
 package sectors
 
 import (

@@ -4,10 +4,10 @@
 // device process has its queue, and while its device memory is moved out and in, or written to a
 // record.
 //
-//	standstill.go why the worker takes no commands, and until when
-//	drain.go      what was begun ends, so that memory can be moved
-//	pause.go what was begun ends, so that the guest's memory isn't touched
-//	move.go moves memory, and saves the program
+//	standstill.go  why the worker takes no commands, and until when
+//	drain.go       what was begun ends, so that memory can be moved
+//	pause.go       what was begun ends, so that the guest's memory isn't touched
+//	move.go        moves memory, and saves the program
 //
 // # What stands still
 //

@@ -9,7 +9,7 @@
 // # Who owns what
 //
 // The worker's loop owns a Suspension, which owns the image from MoveOut until End. While there is
-// an image nothing may run, so that it stays true even when the memory is in again, which can then
+// an image nothing may run. So the image stays true when the memory is in again, and the memory can
 // go out once more without a copy.
 //
 // # What is kept
