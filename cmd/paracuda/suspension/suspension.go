@@ -119,6 +119,9 @@ func To(socket, path string, o Options) error {
 	if errors.Is(err, os.ErrExist) {
 		f, err = record.Extend(path)
 	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = cli.CantMake("file", path, err)
+	}
 	if err != nil {
 		return fmt.Errorf("suspend: %w", err)
 	}
