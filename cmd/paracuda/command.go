@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -127,7 +128,10 @@ func unknownCommand(root *cobra.Command, name string) error {
 // flagError is one line about an option: the help is for those who ask for it.
 func flagError(c *cobra.Command, err error) error {
 	of := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), "paracuda"), " ")
-	hint, unknown := "", (*pflag.NotExistError)(nil)
+	hint, unknown, invalid := "", (*pflag.NotExistError)(nil), (*pflag.InvalidValueError)(nil)
+	if errors.As(err, &invalid) {
+		err = invalidValue(invalid)
+	}
 	if errors.As(err, &unknown) {
 		if name := unknown.GetSpecifiedShortnames(); c.Flags().Lookup(name) != nil {
 			hint = ": want --" + name
@@ -137,4 +141,19 @@ func flagError(c *cobra.Command, err error) error {
 		return cli.Usagef("%w%s: see paracuda --help", err, hint)
 	}
 	return cli.Usagef("%s: %w%s: see paracuda %[1]s --help", of, err, hint)
+}
+
+// invalidValue is the error of an option's value, which it names once.
+func invalidValue(e *pflag.InvalidValueError) error {
+	option, cause := "--"+e.GetFlag().Name, e.Unwrap()
+	want := map[string]string{
+		"bool": "true or false", "int": "a number", "duration": "a time like 30s",
+	}[e.GetFlag().Value.Type()]
+	switch {
+	case want != "":
+		return fmt.Errorf("%s %s: want %s", option, e.GetValue(), want)
+	case strings.Contains(cause.Error(), e.GetValue()):
+		return fmt.Errorf("%s: %w", option, cause)
+	}
+	return fmt.Errorf("%s %s: %w", option, e.GetValue(), cause)
 }

@@ -90,8 +90,8 @@ func TestArgumentsAreTaken(t *testing.T) {
 			`want one SOCKET`,
 		"detach --socket /s": `detach: unknown flag: --socket: ` +
 			`see paracuda detach --help`,
-		"device --set memory=8GiB": `device: invalid argument "memory=8GiB" for "--set" flag: ` +
-			`bad setting memory=8GiB: want a size from 0 bytes on, like 512M or 8G: ` +
+		"device --set memory=8GiB": `device: --set: ` +
+			`bad policy memory=8GiB: want a size from 0 bytes on, like 512M or 8G: ` +
 			`see paracuda device --help`,
 		"help fly":       `unknown command "fly": see paracuda --help`,
 		"--version now":  `version: unexpected argument "now"`,

@@ -241,7 +241,7 @@ const (
 )
 
 // ErrSetting is returned for a setting that doesn't exist or a value that is impossible.
-var ErrSetting = errors.New("bad setting")
+var ErrSetting = errors.New("bad policy")
 
 // Set sets one "KEY=VALUE".
 func (s *Settings) Set(text string) error {
