@@ -31,8 +31,8 @@ func (f folder) load(role string) (*tls.Config, *x509.CertPool, error) {
 	name := func(file string) string { return filepath.Join(string(f), file) }
 	text, err := os.ReadFile(name("ca-cert.pem"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("--tls-dir: %w: want a folder with ca-cert.pem, %s-cert.pem and "+
-			"%[2]s-key.pem", err, role)
+		return nil, nil, fmt.Errorf("--tls-dir: %w: want a folder with ca-cert.pem, %s-cert.pem "+
+			"and %[2]s-key.pem", err, role)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
