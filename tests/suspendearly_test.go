@@ -75,20 +75,22 @@ func TestSuspendedToAFullDisk(t *testing.T) {
 	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
 		skip(t, "no mounts of its own for a process here: %s", r.stderr)
 	}
-	p := startPolicyRigOf(t, frontEnds[0], filepath.Join(programs, "keeps"), "0")
-	p.commands(t, 500)
-	for _, size := range []string{"1M", "8M", "30M"} {
-		dir := t.TempDir()
-		if err := os.Mkdir(filepath.Join(dir, "full"), 0o755); err != nil {
-			t.Fatal(err)
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keeps"), "0")
+		p.commands(t, 500)
+		for _, size := range []string{"1M", "8M", "30M"} {
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "full"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			r := command(t, time.Minute, dir, "unshare", "-m", "sh", "-c",
+				"mount -t tmpfs -o size="+size+" full full && "+
+					`"$0" suspend --to full/state "$1"; ls -A full; df --output=used full | tail -1`,
+				paracuda, p.socket)
+			if !strings.Contains(r.stderr, "no space left") || strings.TrimSpace(r.stdout) != "0" {
+				t.Errorf("%s: %q is left, errors %q", size, r.stdout, r.stderr)
+			}
+			p.commands(t, p.commands(t, 1)["commands"]+300)
 		}
-		r := command(t, time.Minute, dir, "unshare", "-m", "sh", "-c",
-			"mount -t tmpfs -o size="+size+" full full && "+
-				`"$0" suspend --to full/state "$1"; ls -A full; df --output=used full | tail -1`,
-			paracuda, p.socket)
-		if !strings.Contains(r.stderr, "no space left") || strings.TrimSpace(r.stdout) != "0" {
-			t.Errorf("%s: %q is left, errors %q", size, r.stdout, r.stderr)
-		}
-		p.commands(t, 300)
-	}
+	})
 }

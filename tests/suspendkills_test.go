@@ -30,16 +30,22 @@ var inAChange = []string{"the command", "device", "worker", "mover"}
 // the new one, and can be brought to the other. A program computes, and finds what it had. Half of
 // the files are the ones from which the VM was resumed, and get only what has changed.
 func TestAnythingKilledInAChange(t *testing.T) {
-	boots(t)
-	r := startKeptOf(t, frontEnds[0], "sh", "-c", keepsAgain, filepath.Join(programs, "keeps"))
-	c := &changing{keptRig: r, dir: t.TempDir(), seen: map[string]int{}}
-	for i := range keptRounds(t, 24) {
-		c.round(t, i, inAChange[i%len(inAChange)])
-	}
-	t.Logf("%v", c.seen)
-	c.run(t, "at the end")
-	until(t, time.Minute, "one worker is left",
-		func() bool { return len(ofRole(r.starter, "worker")) == 1 })
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		r := startKeptOf(t, vm, "sh", "-c", keepsAgain, filepath.Join(programs, "keeps"))
+		c := &changing{keptRig: r, dir: t.TempDir(), seen: map[string]int{}}
+		few := 24
+		if vm.isQEMU() { // it is slower
+			few = 12
+		}
+		for i := range keptRounds(t, few) {
+			c.round(t, i, inAChange[i%len(inAChange)])
+		}
+		t.Logf("%v", c.seen)
+		c.run(t, "at the end")
+		until(t, time.Minute, "one worker is left",
+			func() bool { return len(ofRole(r.starter, "worker")) == 1 })
+	})
 }
 
 // changing is a VM that is suspended and resumed.
