@@ -85,8 +85,8 @@ func TestSuspendedToAFullDisk(t *testing.T) {
 			}
 			r := command(t, time.Minute, dir, "unshare", "-m", "sh", "-c",
 				"mount -t tmpfs -o size="+size+" full full && "+
-					`"$0" suspend --to full/state "$1"; ls -A full; df --output=used full | tail -1`,
-				paracuda, p.socket)
+					`"$0" suspend --to full/state "$1"; ls -A full; `+
+					"df --output=used full | tail -1", paracuda, p.socket)
 			if !strings.Contains(r.stderr, "no space left") || strings.TrimSpace(r.stdout) != "0" {
 				t.Errorf("%s: %q is left, errors %q", size, r.stdout, r.stderr)
 			}

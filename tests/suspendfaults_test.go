@@ -20,7 +20,8 @@ import (
 func (p *policyRig) mustNot(t *testing.T, why, name string, options ...string) {
 	t.Helper()
 	words := append(append([]string{paracuda, name}, options...), p.socket)
-	if r := command(t, time.Minute, root, words...); r.exit == 0 || !strings.Contains(r.stderr, why) {
+	r := command(t, time.Minute, root, words...)
+	if r.exit == 0 || !strings.Contains(r.stderr, why) {
 		t.Fatalf("%s: exit code %d, want a refusal, %q:%s", strings.Join(words, " "), r.exit, why,
 			tail(r.stderr))
 	}

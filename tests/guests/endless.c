@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * endless: launches a kernel that never ends, and waits for it. Exit code 3: a call failed, which it
- * names.
+ * endless: launches a kernel that never ends, and waits for it. Exit code 3: a call failed, which
+ * it names.
  */
 #include <dlfcn.h>
 #include <stdio.h>
