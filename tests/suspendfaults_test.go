@@ -145,7 +145,7 @@ func TestKernelWithoutEnd(t *testing.T) {
 		p.set(t, "stop-grace=200ms")
 		file := filepath.Join(t.TempDir(), "state")
 		for _, options := range [][]string{nil, {"--to", file}, {"--stop-first", "--to", file}} {
-			p.mustNot(t, "its work goes on", "suspend", options...)
+			p.mustNot(t, "busy: ", "suspend", options...)
 			if _, err := os.Stat(file); err == nil {
 				t.Fatalf("suspend %v: left a file", options)
 			}

@@ -4,6 +4,8 @@ package standstill
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -45,6 +47,9 @@ func (h *Halt) drain(m *handover.Message) (why, err error) {
 	}
 	if m.Whole { // it has other reasons, and better ones
 		why = cmp.Or(h.Program.Unsavable(), why)
+	}
+	if m.Whole && errors.Is(why, ErrWorks) { // the device process can't tell it from those
+		why = fmt.Errorf("busy: %w: stop-grace=%v is how long work may take", why, m.Grace)
 	}
 	if why == nil {
 		h.Gate.Standstill()

@@ -71,7 +71,7 @@ func TestDrain(t *testing.T) {
 			why: errCaptures.Error()},
 		"a call": {do: func(w *world) { w.calls = 1 }},
 		"a call, as a whole": {do: func(w *world) { w.calls = 1 }, whole: true,
-			why: ErrWorks.Error()},
+			why: "busy: its work goes on: stop-grace=5ms is how long work may take"},
 		"an answer, as a whole": {do: func(w *world) { w.calls, w.answers = 1, 1 }, whole: true},
 		"what can't be saved": {do: func(w *world) { w.unsavable = errors.New("managed") },
 			whole: true, why: "managed"},
