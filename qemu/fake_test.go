@@ -32,6 +32,9 @@ type fakeQEMU struct {
 	ports    map[string]bool           // whether something is in a PCIe port; guarded by mu
 	dead     map[string]bool           // chardevs whose other end is gone; guarded by mu
 	commands []string                  // guarded by mu
+
+	migrated  string   // to where; guarded by mu
+	migration []string // its states, of which the last one stays; guarded by mu
 }
 
 func newFake(t *testing.T) *fakeQEMU {
@@ -196,6 +199,12 @@ func (f *fakeQEMU) do(cmd fakeCommand) any {
 		delete(f.objects, id)
 	case "device_add":
 		f.devices[id] = cmd.Arguments
+	case "migrate":
+		f.migrated, _ = cmd.Arguments["uri"].(string)
+	case "query-migrate":
+		status := f.migration[0]
+		f.migration = f.migration[min(1, len(f.migration)-1):]
+		return map[string]string{"status": status, "error-desc": "No space left"}
 	}
 	return map[string]any{}
 }

@@ -30,6 +30,11 @@ type Machine struct {
 	Link    SerialPort // a virtio port, /dev/vport0p1 in the guest
 	Files   []Files    // directories shared by virtiofs
 	Devices []Device
+
+	// For a VM that begins as a copy of another, and for that other one. Devices that the other one
+	// didn't have must be the last ones, and the guest has to look for them.
+	RAM   int    // descriptor of the file that is its memory; 0: QEMU makes one
+	State string // file in which SaveState has put the other one's state; "": the VM boots
 }
 
 // SerialPort is a virtio port whose host end is an open socket.
@@ -51,11 +56,10 @@ func (m *Machine) Args() []string {
 		"-machine", "q35,sata=off,smbus=off,usb=off,memory-backend=" + memoryID,
 		"-accel", m.Accel, "-cpu", cpu(m.Accel), "-smp", fmt.Sprint(m.CPUs),
 		"-m", m.memory(),
-		"-object", fmt.Sprintf("memory-backend-memfd,id=%s,size=%dM,share=on",
-			memoryID, m.Memory>>20),
+		"-object", fmt.Sprintf("%s,id=%s,size=%dM,share=on", m.backend(), memoryID,
+			m.Memory>>20),
 		"-kernel", m.Kernel, "-initrd", m.Initrd, "-append", m.Append,
-		"-device", "pcie-root-port,chassis=1,slot=1,id=" + Port,
-		"-device", "pcie-root-port,chassis=2,slot=2,id=" + SparePort,
+		"-device", m.port(1, Port), "-device", m.port(2, SparePort),
 	}
 	args = append(args, m.Link.args()...)
 	for i, f := range m.Files {
@@ -70,7 +74,31 @@ func (m *Machine) Args() []string {
 	for _, d := range m.Devices {
 		args = append(args, d.Args()...)
 	}
+	if m.RAM != 0 { // which isn't a part of the state that is saved
+		args = append(args, "-global", "migration.x-ignore-shared=on")
+	}
+	if m.State != "" {
+		args = append(args, "-incoming", "file:"+m.State)
+	}
 	return args
+}
+
+// port is an empty PCIe port. The state of one with a power controller says that its device is off,
+// so that a copy's own device would be off, too.
+func (m *Machine) port(number int, id string) string {
+	port := fmt.Sprintf("pcie-root-port,chassis=%d,slot=%d,id=%s", number, number, id)
+	if m.RAM != 0 {
+		port += ",power_controller_present=off"
+	}
+	return port
+}
+
+// backend is what the memory is made of.
+func (m *Machine) backend() string {
+	if m.RAM == 0 {
+		return "memory-backend-memfd"
+	}
+	return fmt.Sprintf("memory-backend-file,mem-path=/proc/self/fd/%d", m.RAM)
 }
 
 // dimms is how many DIMMs can be plugged in.

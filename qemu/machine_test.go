@@ -55,6 +55,20 @@ func TestMachineWithEverything(t *testing.T) {
 	}
 }
 
+func TestMachineThatIsACopy(t *testing.T) {
+	m := Machine{Memory: 512 << 20, RAM: 4, State: "/d/state"}
+	line := strings.Join(m.Args(), " ")
+	for _, want := range []string{
+		"-object memory-backend-file,mem-path=/proc/self/fd/4,id=memory,size=512M,share=on",
+		"id=paracuda-port,power_controller_present=off",
+		"-global migration.x-ignore-shared=on", "-incoming file:/d/state",
+	} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the command line lacks %q: %s", want, line)
+		}
+	}
+}
+
 func TestDevice(t *testing.T) {
 	got := Device{Socket: "/run/a,b"}.Args()
 	want := []string{

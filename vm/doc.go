@@ -22,6 +22,7 @@
 //	asked for      config.go places.go (where the program may write)
 //	the VM         run.go assets.go (its parts) library.go (the driver's libraries)
 //	  QEMU         qemu.go accel.go (KVM or TCG) finding.go (what a trial found) initramfs.go
+//	               copied.go (a VM that begins as a copy of one that has booted)
 //	  UML          uml.go
 //	its process    process.go tail.go (the last of what it prints)
 //	its program    session.go link.go (frames to init and back) job.go (what init is to do)

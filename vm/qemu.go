@@ -37,17 +37,25 @@ func startQEMU(ctx context.Context, c *Config, dir string, linkEnd *os.File) (*m
 			step: c.step}
 		c.Machine.Accel = t.accelerator(ctx)
 	}
-	c.step("booting the VM (" + strings.ToUpper(c.Machine.Accel) + ")")
 	spec, err := qemuMachine(c, dir)
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{frontEnd: fmt.Sprintf("QEMU %v (%s)", version, strings.ToUpper(c.Machine.Accel))}
+	accel := strings.ToUpper(c.Machine.Accel)
+	m := &machine{frontEnd: fmt.Sprintf("QEMU %v (%s)", version, accel)}
+	files := []*os.File{linkEnd}
+	if m.copied = beginAsCopy(ctx, c, program, version, spec, dir); m.copied != nil {
+		defer m.copied.memory.Close()
+		files = append(files, m.copied.memory)
+		c.step("starting a copy of a VM that has booted (" + accel + ")")
+	} else {
+		c.step("booting the VM (" + accel + ")")
+	}
 	if m.helpers, err = shareFiles(c.Assets, c.Program.placed, spec.Files); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(program, spec.Args()...)
-	cmd.ExtraFiles = []*os.File{linkEnd}
+	cmd.ExtraFiles = files
 	if m.process, err = startProcess(cmd, c.Machine.Console); err != nil {
 		m.release()
 		return nil, err

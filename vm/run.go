@@ -65,6 +65,7 @@ type machine struct {
 	*process
 	frontEnd string
 	helpers  []*process // serve the host's files to it
+	copied   *clone     // nil if it booted itself
 }
 
 func start(ctx context.Context, c *Config, dir string, guest *os.File) (*machine, error) {
@@ -93,6 +94,7 @@ func (m *machine) serve(ctx context.Context, c *Config, host net.Conn) (Result, 
 		m.end(0)
 		return Result{}, err
 	}
+	s.copied = m.copied != nil
 	stop := context.AfterFunc(ctx, func() { m.cmd.Process.Kill() })
 	defer stop()
 	code, err := s.run()
@@ -107,6 +109,9 @@ func (m *machine) serve(ctx context.Context, c *Config, host net.Conn) (Result, 
 		if device := notBuiltIn(m.log.last()); device != "" {
 			return Result{}, fmt.Errorf("this QEMU has no %s: it was built without it: "+
 				"apt-get install qemu-system-x86, or name another by PARACUDA_QEMU", device)
+		}
+		if s.copied && s.release == "" {
+			err = m.copied.forget()
 		}
 		return Result{}, fmt.Errorf("%w; its last lines:%s", err, m.log.last())
 	}

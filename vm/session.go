@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // errNoExit says that the link ended before the program did.
@@ -23,6 +24,7 @@ type session struct {
 	job     []byte
 	stdin   io.Reader
 	outputs [2]io.Writer
+	copied  bool   // the VM is a copy of one that had booted
 	release string // the guest kernel's, from its greeting
 	lost    []Lost
 	begun   func(what string) // told "" when the guest has its job
@@ -92,6 +94,11 @@ func (s *session) run() (int, error) {
 
 // greet waits for init and tells it what to run.
 func (s *session) greet() error {
+	if s.copied {
+		if err := s.link.send(frameCopied, ofItsOwn(time.Now())); err != nil {
+			return errNoExit
+		}
+	}
 	t, data, err := s.link.receive()
 	if err != nil {
 		return errNoExit

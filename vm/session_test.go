@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // fakeInit is the guest's end of a link, played by a test.
@@ -178,7 +179,7 @@ func TestSessionTellsOfAClosedOutput(t *testing.T) {
 func TestSessionErrors(t *testing.T) {
 	for want, f := range map[string]func(g fakeInit){
 		"the VM ended before the program did": func(g fakeInit) {},
-		"it speaks version 9, not 2":          func(g fakeInit) { g.hello(9) },
+		"it speaks version 9, not":            func(g fakeInit) { g.hello(9) },
 		"frame 19 came first":                 func(g fakeInit) { g.exit(0) },
 		"load module x: No such device": func(g fakeInit) {
 			g.takeJob()
@@ -189,6 +190,42 @@ func TestSessionErrors(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %q", err, want)
 		}
+	}
+}
+
+// TestSessionOfACopy has the guest wait until it has learnt that it is a copy.
+func TestSessionOfACopy(t *testing.T) {
+	own := map[string]bool{}
+	for range 2 {
+		host, guest := net.Pipe()
+		s, err := newSession(host, &Config{Program: Program{Name: "p"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.copied = true
+		go func() {
+			g := fakeInit{&conn{stream: guest}, t}
+			kind, data, err := g.receive()
+			if err != nil || kind != frameCopied || len(data) != 48 {
+				t.Errorf("frame %d with %d bytes, %v", kind, len(data), err)
+				guest.Close()
+				return
+			}
+			own[string(data[16:])] = true
+			now := int64(binary.LittleEndian.Uint64(data))
+			if d := time.Since(time.Unix(now, 0)); d < 0 || d > time.Minute {
+				t.Errorf("its clock would be %v late", d)
+			}
+			g.takeJob()
+			g.exit(5)
+		}()
+		if code, err := s.run(); code != 5 || err != nil {
+			t.Errorf("exit code %d, %v", code, err)
+		}
+		host.Close()
+	}
+	if len(own) != 2 {
+		t.Error("two copies are given the same random bytes")
 	}
 }
 

@@ -19,6 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "copied.h"
 #include "job.h"
 #include "layers.h"
 #include "link.h"
@@ -71,6 +72,21 @@ static void greet(int link)
 	link_send(link, FRAME_HELLO, &hello, sizeof(hello.version) + strlen(hello.release));
 }
 
+/* receive_frame reads a frame of a job. Before the first, a VM may learn that it is a copy. */
+static void receive_frame(int link, struct frame *frame)
+{
+	while (link_receive(link, frame) == 0) {
+		if (frame->type == FRAME_JOB)
+			return;
+		if (frame->type != FRAME_COPIED)
+			break;
+		if (copied_adapt(frame->data, frame->len) < 0)
+			give_up(link, problem_words());
+		greet(link);
+	}
+	give_up(link, "the host sent no job");
+}
+
 /* receive_job greets the host and reads what it is to run. */
 static void receive_job(int link, struct job *job)
 {
@@ -80,8 +96,7 @@ static void receive_job(int link, struct job *job)
 
 	greet(link);
 	do {
-		if (link_receive(link, &frame) < 0 || frame.type != FRAME_JOB)
-			give_up(link, "the host sent no job");
+		receive_frame(link, &frame);
 		text = realloc(text, len + frame.len + 1);
 		if (!text)
 			give_up(link, "the job is too large");

@@ -17,6 +17,7 @@ enum frame_type {
 	FRAME_JOB = 1, /* host: what to run, see job.h; empty at its end */
 	FRAME_STDIN = 2, /* host: standard input; empty at its end */
 	FRAME_CLOSE = 3, /* host: nobody reads this output any more (u32: 1 or 2) */
+	FRAME_COPIED = 4, /* host: this VM is a copy of one that had booted, see copied.h */
 	FRAME_HELLO = 16, /* guest: LINK_VERSION (u32), the kernel's release */
 	FRAME_STDOUT = 17, /* guest: standard output */
 	FRAME_STDERR = 18, /* guest: standard error */
@@ -27,7 +28,7 @@ enum frame_type {
 		22, /* guest: files (u32) that end with the VM, and the directory that holds them */
 };
 
-#define LINK_VERSION 2
+#define LINK_VERSION 3
 #define LINK_DATA_MAX 32768 /* payload of one frame */
 
 /* link_open opens the link's device and makes it carry bytes unchanged. */
