@@ -26,6 +26,9 @@ var (
 	errNothing = errors.New("it hasn't begun to use the GPU")
 )
 
+// Begun says whether the program has begun to use the GPU.
+func (s *Saving) Begun() bool { return s.Hello.IsOpen() }
+
 // Unsavable says why the program can't be saved now; nil: it can.
 func (s *Saving) Unsavable() error {
 	if !s.Driver.Saves() {

@@ -59,7 +59,8 @@ func (h *Halt) drain(m *handover.Message) (why, err error) {
 }
 
 // awaitDrained serves everything but the ring until nothing is under way, or until a time, and says
-// why something still is. A capture goes on until its end is in the ring.
+// why something still is. A capture goes on until its end is in the ring; and a program that is to
+// be saved goes on until it has begun.
 func (h *Halt) awaitDrained(until time.Time) (why, err error) {
 	l := newLooks()
 	defer l.timer.Stop()
@@ -91,7 +92,7 @@ func (h *Halt) drainOnce() (why, err error) {
 	switch {
 	case h.Graphs.Captures() > 0:
 		return errCaptures, nil
-	case !h.StandsStill(), h.whole && h.Calls.Len() > 0:
+	case !h.StandsStill(), h.begins(), h.whole && h.Calls.Len() > 0:
 		return ErrWorks, nil
 	case !h.paused && h.answersLate():
 		return ErrWorks, h.takeChains()
@@ -103,9 +104,13 @@ func (h *Halt) drainOnce() (why, err error) {
 // any: while the worker is held, nobody else answers them.
 func (h *Halt) answersLate() bool { return h.Calls.Len() > 0 && h.Loop.Poll() }
 
-// serveOnce does what the loop does, but takes commands only while a graph is being captured.
+// begins says whether the program is to be saved, and hasn't begun.
+func (h *Halt) begins() bool { return h.whole && !h.Program.Begun() }
+
+// serveOnce does what the loop does, but takes commands only while a graph is being captured, or
+// the program begins.
 func (h *Halt) serveOnce() error {
-	if h.Graphs.Captures() > 0 {
+	if h.Graphs.Captures() > 0 || h.begins() {
 		if err := h.Loop.Execute(); err != nil {
 			return err
 		}

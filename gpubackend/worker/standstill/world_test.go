@@ -32,6 +32,7 @@ type world struct {
 	answers    int // of them in the next polls
 	late       int // of them whose work ends when the device is found idle
 	captures   int
+	begins     int  // commands until it has begun
 	held       bool // host functions
 	unsavable  error
 	moves      error
@@ -106,6 +107,7 @@ func (m memory) Keeps() bool       { return m.world.keeps }
 func (m memory) MoveBack() error   { m.do("back"); return m.moves }
 func (m memory) MoveIn() error     { m.do("in"); return m.moves }
 func (m memory) End() error        { m.do("end"); return m.moves }
+func (p program) Begun() bool      { return p.begins <= 0 }
 func (p program) Unsavable() error { return p.unsavable }
 func (p program) Save(to io.Writer, _ savedvm.Rest) error {
 	_, err := io.WriteString(to, "record")
@@ -142,7 +144,7 @@ func newWorld(t *testing.T) *world {
 				w.calls--
 				return true
 			},
-			Execute: func() error { w.do("execute"); w.captures--; return nil },
+			Execute: func() error { w.do("execute"); w.captures--; w.begins--; return nil },
 			Begin:   func() { w.do("begin") },
 		},
 	})
