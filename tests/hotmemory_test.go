@@ -80,7 +80,7 @@ func TestMemoryIsPlugged(t *testing.T) {
 	}
 	var before, c copies
 	before.read(t, lines)
-	for range 2 {
+	for range times(1, 2) {
 		if err := qemu.PlugMemory(t.Context(), qemu.QMP(qmp), "dimm0", size); err != nil {
 			t.Fatal(err)
 		}
