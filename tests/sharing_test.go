@@ -249,11 +249,13 @@ func (h *sharedHost) look(programs map[string]int) {
 			}
 		}
 	}
-	r := command(h.T, time.Minute, root, paracuda, "top", "--arbiter", h.socket, "--once")
-	for _, text := range []string{"2 VMs", "a ", "b ", "8M / 2G", "python"} {
-		if r.exit != 0 || !strings.Contains(r.stdout, text) {
-			h.T.Errorf("top: exit code %d, no %q:%s%s", r.exit, text, tail(r.stdout),
-				tail(r.stderr))
+	for _, once := range []string{"--once", "--every=1s"} { // the same where there is no terminal
+		r := command(h.T, time.Minute, root, paracuda, "top", "--arbiter", h.socket, once)
+		for _, text := range []string{"2 VMs", "a ", "b ", "8M / 2G", "python"} {
+			if r.exit != 0 || !strings.Contains(r.stdout, text) {
+				h.T.Errorf("top %s: exit code %d, no %q:%s%s", once, r.exit, text,
+					tail(r.stdout), tail(r.stderr))
+			}
 		}
 	}
 }

@@ -37,8 +37,9 @@ type topOptions struct {
 }
 
 const topText = `Shows the VMs that share the GPUs, the busiest first, and what their processes
-use, until it is interrupted. GPU is the part of the last moment for which a VM had it; TURN
-says who has it now (*), who needs no turns, being alone (-), and who is suspended.`
+use, until it is interrupted, or once if it prints to no terminal. GPU is the part of the last
+moment for which a VM had it; TURN says who has it now (*), who needs no turns, being alone
+(-), and who is suspended.`
 
 // Top is `paracuda top`.
 func Top() *cobra.Command {
@@ -71,7 +72,7 @@ func (o *topOptions) run() error {
 	switch {
 	case o.raw:
 		return topJSON(cli.Stdout, list)
-	case o.once:
+	case o.once, cli.OnTerminal(os.Stdout) == io.Discard:
 		return topOnce(cli.Stdout, list, o.every)
 	}
 	return topLive(cli.Stdout, list, o.every)
@@ -111,14 +112,14 @@ func topOnce(w io.Writer, list func() ([]link.VM, error), every time.Duration) e
 func topLive(w io.Writer, list func() ([]link.VM, error), every time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	vms, err := list()
+	if err != nil {
+		return err
+	}
 	var t topTable
 	fmt.Fprint(w, hideCursor)
 	defer fmt.Fprint(w, showCursor)
-	for {
-		vms, err := list()
-		if err != nil {
-			return err
-		}
+	for ; err == nil; vms, err = list() {
 		t.look(vms, time.Now())
 		if _, err := io.WriteString(w, clearScreen+fit(t.String())); err != nil {
 			return err
@@ -129,6 +130,7 @@ func topLive(w io.Writer, list func() ([]link.VM, error), every time.Duration) e
 		case <-time.After(every):
 		}
 	}
+	return err
 }
 
 // fit leaves out the lines for which the terminal has no room, and the ends of longer ones.

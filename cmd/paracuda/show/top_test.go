@@ -5,6 +5,7 @@ package show
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,32 @@ func TestRoughly(t *testing.T) {
 	} {
 		if got := roughly(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestTopEndsWithTheArbiter leaves the terminal as it was: nothing is written to it before there is
+// an answer, and the cursor is shown in the end.
+func TestTopEndsWithTheArbiter(t *testing.T) {
+	gone := errors.New("gone")
+	for answers, want := range []struct{ begin, end string }{
+		{"", ""},
+		{hideCursor + clearScreen, showCursor},
+		{hideCursor + clearScreen, showCursor},
+	} {
+		var b bytes.Buffer
+		left := answers
+		err := topLive(&b, func() ([]link.VM, error) {
+			if left == 0 {
+				return nil, gone
+			}
+			left--
+			return []link.VM{vmOf("a", 1, true, 1)}, nil
+		}, time.Millisecond)
+		got := b.String()
+		if !errors.Is(err, gone) || strings.Count(got, clearScreen) != answers ||
+			!strings.HasPrefix(got, want.begin) || !strings.HasSuffix(got, want.end) {
+			t.Errorf("after %d answers: %q, %v", answers, got, err)
 		}
 	}
 }
