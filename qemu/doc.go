@@ -19,4 +19,5 @@
 //	monitor.go plain.go                  QMP, by a socket or through libvirt (package domain)
 //	attach.go port.go others.go          plugging the device in and out
 //	memory.go                            plugging memory in and out
+//	state.go                             saving a VM that others begin as copies of
 package qemu

@@ -139,9 +139,12 @@ func (a Assets) UML(kernel string) (string, error) {
 	return need("User Mode Linux", filepath.Join(dir, "linux"), kernelMend(UML, kernel))
 }
 
+// ownQEMU is the variable that names a QEMU of the user's own.
+const ownQEMU = "PARACUDA_QEMU"
+
 // QEMU is QEMU's program: $PARACUDA_QEMU, the cache's (which tests use), or the host's own.
 func (a Assets) QEMU() (string, error) {
-	if file := os.Getenv("PARACUDA_QEMU"); file != "" {
+	if file := os.Getenv(ownQEMU); file != "" {
 		return need("QEMU", file, "set PARACUDA_QEMU to a QEMU of 7.2 or later, or unset it")
 	}
 	file := filepath.Join(a.Cache, "qemu-11/qemu-system-x86_64")

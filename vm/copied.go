@@ -38,8 +38,11 @@ type clone struct {
 
 // copies says whether VMs like this one begin as copies. Who wants to see the kernel boot has it
 // boot. Memory that can be plugged in isn't part of a template, and QEMU starts no VM with the
-// generic device from a state.
+// generic device from a state. A QEMU that the user names may be a script that adds devices.
 func (c *Config) copies(version qemu.Version) bool {
+	if os.Getenv(ownQEMU) != "" {
+		return false
+	}
 	m := &c.Machine
 	return m.Accel == TCG && !version.Before(qemu.OldestCopying) && m.Most == 0 &&
 		m.Console == nil && !m.Verbose && (c.Device.Socket == "" || c.Device.Carrier == qemu.FS)

@@ -51,6 +51,7 @@ func only(t *testing.T, a Assets) string {
 // that differ. Then the template's state is none that QEMU takes.
 func TestCopiesOfOneVM(t *testing.T) {
 	boots(t)
+	t.Setenv(ownQEMU, "")
 	var warned string
 	c := Config{Kind: QEMU, Assets: ownCache(t), Warn: func(text string) { warned += text },
 		Machine: Machine{Accel: TCG, Memory: 512 << 20, CPUs: 1}}
@@ -99,6 +100,7 @@ func spoil(t *testing.T, file string, at int64) {
 
 // TestBootsWithoutATemplate can't make one, or has one that is damaged.
 func TestBootsWithoutATemplate(t *testing.T) {
+	t.Setenv(ownQEMU, "")
 	dir := t.TempDir()
 	spec := qemu.Machine{Memory: 1 << 20, Initrd: filepath.Join(dir, "initrd")}
 	write(t, spec.Initrd, "initrd")
@@ -136,12 +138,14 @@ func TestWhatIsACopy(t *testing.T) {
 		"KVM": {func(c *Config) { c.Machine.Accel = KVM }, v, false},
 		"an old QEMU": {func(*Config) {}, qemu.Version{Major: 7, Minor: 2},
 			false},
-		"room for memory":        {func(c *Config) { c.Machine.Most = 1 << 30 }, v, false},
-		"a console":              {func(c *Config) { c.Machine.Console = os.Stderr }, v, false},
-		"a kernel that says all": {func(c *Config) { c.Machine.Verbose = true }, v, false},
+		"room for memory":          {func(c *Config) { c.Machine.Most = 1 << 30 }, v, false},
+		"a QEMU of the user's own": {func(*Config) { t.Setenv(ownQEMU, "/q") }, v, false},
+		"a console":                {func(c *Config) { c.Machine.Console = os.Stderr }, v, false},
+		"a kernel that says all":   {func(c *Config) { c.Machine.Verbose = true }, v, false},
 	} {
 		ordinary := Config{Machine: Machine{Accel: TCG},
 			Device: Device{Socket: "/d", Carrier: qemu.FS}}
+		t.Setenv(ownQEMU, "")
 		c.change(&ordinary)
 		if got := ordinary.copies(c.version); got != c.want {
 			t.Errorf("%s: %v", name, got)
