@@ -79,8 +79,9 @@ func newClone(a Assets, program string, version qemu.Version, spec *qemu.Machine
 	}
 	unnamed := t.booted
 	unnamed.Initrd = "" // its contents count
-	t.of = template.Name(version.String(), stamp(program), stamp(spec.Kernel), string(initrd),
-		fmt.Sprintf("%q", unnamed.Args()))
+	// A guest measures its clock against the host's when it boots, and not again.
+	t.of = template.Name(bootID(), version.String(), stamp(program), stamp(spec.Kernel),
+		string(initrd), fmt.Sprintf("%q", unnamed.Args()))
 	return t, nil
 }
 
