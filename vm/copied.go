@@ -141,6 +141,7 @@ func (t *clone) boot(ctx context.Context, memory *os.File) ([]byte, error) {
 	defer p.end(0)
 	defer context.AfterFunc(ctx, func() { p.cmd.Process.Kill() })()
 	if err := greeted(host); err != nil {
+		p.end(powerOffTime) // what it says last is there then
 		return nil, errors.Join(ctx.Err(), fmt.Errorf("%w; its last lines:%s", err, p.log.last()))
 	}
 	file := filepath.Join(t.dir, "template")
