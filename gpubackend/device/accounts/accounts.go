@@ -283,6 +283,11 @@ func (a *Accounts) PassMover(m *handover.Message, fds []int) []int {
 func (a *Accounts) Entry(p Process) (int, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.entry(p)
+}
+
+// entry is Entry, for callers that hold mu.
+func (a *Accounts) entry(p Process) (int, bool) {
 	if x := a.running[p]; x != nil {
 		return x.ledger()
 	}
@@ -293,10 +298,8 @@ func (a *Accounts) Entry(p Process) (int, bool) {
 func (a *Accounts) Of(p Process) map[string]uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if x := a.running[p]; x != nil {
-		if entry, counts := x.ledger(); counts {
-			return a.holdings.Of(entry)
-		}
+	if entry, counts := a.entry(p); counts {
+		return a.holdings.Of(entry)
 	}
 	return nil
 }
@@ -305,10 +308,8 @@ func (a *Accounts) Of(p Process) map[string]uint64 {
 func (a *Accounts) OfEach(p Process) map[uint64]uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if x := a.running[p]; x != nil {
-		if entry, counts := x.ledger(); counts {
-			return a.holdings.OfEach(entry)
-		}
+	if entry, counts := a.entry(p); counts {
+		return a.holdings.OfEach(entry)
 	}
 	return nil
 }
