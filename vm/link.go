@@ -17,7 +17,7 @@ const (
 	frameJob    frameType = 1  // host: what to run; empty at its end
 	frameStdin  frameType = 2  // host: standard input; empty at its end
 	frameClose  frameType = 3  // host: nobody reads this output anymore
-	frameCopied frameType = 4  // host: this VM is a copy of one that had booted; see copied
+	frameCopied frameType = 4  // host: this VM is a copy of one that had booted; see ofItsOwn
 	frameHello  frameType = 16 // guest: init is there; its version
 	frameStdout frameType = 17 // guest: standard output
 	frameStderr frameType = 18 // guest: standard error
