@@ -123,6 +123,11 @@ func (r *keptRig) ask(t *testing.T) *admin.Answer {
 // goesOn waits until the program keeps has computed more.
 func (r *keptRig) goesOn(t *testing.T, when string) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			r.report(t)
+		}
+	}()
 	var before uint64
 	until(t, time.Minute, when+": the device answers", func() bool {
 		before = r.progress(t)
@@ -131,6 +136,16 @@ func (r *keptRig) goesOn(t *testing.T, when string) {
 	until(t, time.Minute, when+": the program computes", func() bool {
 		return r.progress(t) > before+100
 	})
+}
+
+// report logs what the device process says of a VM that doesn't go on, twice: what moves differs.
+func (r *keptRig) report(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		c := command(t, time.Minute, root, paracuda, "stats", "--json", r.socket)
+		t.Logf("paracuda stats: exit code %d\n%s%s", c.exit, c.stdout, c.stderr)
+		time.Sleep(time.Second)
+	}
 }
 
 // kill has the keeper kill the device process (SIGKILL). The keeper counts that as no crash, and
