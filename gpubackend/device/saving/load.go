@@ -5,6 +5,7 @@ package saving
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
@@ -26,9 +27,12 @@ func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
 		return 0, err
 	}
 	list, err := s.begin(from)
-	if err != nil {
+	for err != nil {
 		end(list)
-		return 0, s.withRoom(s.still(from), err)
+		if !slices.ContainsFunc(list, func(x *begun) bool { return !s.is(x.Program) }) {
+			return 0, s.withRoom(s.still(from), err)
+		}
+		list, err = s.begin(from) // without the programs that have ended meanwhile
 	}
 	s.wentOn(f, id, file, from, list)
 	for _, x := range list {

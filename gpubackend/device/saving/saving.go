@@ -23,7 +23,7 @@
 //  3. When the file is kept, the workers end, and their programs are in the file (Leave).
 //
 // Load reads the file once to see that it is whole, and again to give each program that is still
-// there its record (Begin). All begin, or none.
+// there its record (Begin). All begin, or none; if one ends meanwhile, the others begin once more.
 //
 // Another device process that has taken over the VM can go on from the file (TakeUp): the next one
 // behind the same front end, or the one to which the VM was moved. What else it must know is

@@ -31,6 +31,7 @@ type fakeVM struct {
 	bound      uint64           // of what it may have of each GPU's memory
 	resumed    []int            // channels whose programs aren't saved any more
 	fails      map[string]error // of workers that begin, by their programs
+	ends       map[string]bool  // programs that end while their workers begin
 
 	mu      sync.Mutex
 	workers [3]*fakeWorker
@@ -121,6 +122,9 @@ func (v *fakeVM) begin(p *Program, from Source, still func() bool) (Worker, erro
 			panic(err)
 		}
 		return nil, err
+	}
+	if v.ends[w.text] {
+		v.Forget(p.Channel)
 	}
 	if !still() {
 		return nil, errGone
@@ -414,6 +418,35 @@ func TestOneThatCannotBegin(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.mustRun("0a", "1b", "2c")
+	}
+}
+
+// TestProgramsThatEndWhileTheyBegin: the others go on without them, each with one worker.
+func TestProgramsThatEndWhileTheyBegin(t *testing.T) {
+	for _, ends := range []string{"a", "b", "c", "abc"} {
+		v := newVM(t, "a", "b", "c")
+		f := v.mustSave()
+		v.ends = map[string]bool{}
+		var want []string
+		for i, text := range []string{"a", "b", "c"} {
+			if v.ends[text] = strings.Contains(ends, text); !v.ends[text] {
+				want = append(want, fmt.Sprint(i, text))
+			}
+		}
+		m, err := v.Load(bytes.NewReader(f), silent)
+		if err != nil || m.Bytes != uint64(len(want))*memory {
+			t.Fatalf("%s: %+v, %v", ends, m, err)
+		}
+		v.mustRun(want...)
+		live := 0
+		for _, w := range v.made {
+			if !w.ended {
+				live++
+			}
+		}
+		if live != len(want) || len(v.savedChannels()) != 0 {
+			t.Errorf("%s: %d workers live, channels %v are saved", ends, live, v.savedChannels())
+		}
 	}
 }
 
