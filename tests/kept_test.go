@@ -146,6 +146,24 @@ func (r *keptRig) report(t *testing.T) {
 		t.Logf("paracuda stats: exit code %d\n%s%s", c.exit, c.stdout, c.stderr)
 		time.Sleep(time.Second)
 	}
+	r.threads(t, r.pid)
+}
+
+// threads logs what the threads of a process and of its children wait for.
+func (r *keptRig) threads(t *testing.T, pid int) {
+	t.Helper()
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, task := range tasks {
+		var said []string
+		for _, file := range []string{"comm", "wchan", "syscall"} {
+			text, _ := os.ReadFile(filepath.Join(task, file))
+			said = append(said, strings.TrimSpace(string(text)))
+		}
+		t.Logf("%s: %s", task, strings.Join(said, ", "))
+	}
+	for _, child := range leaks.Children(pid) {
+		r.threads(t, child)
+	}
 }
 
 // kill has the keeper kill the device process (SIGKILL). The keeper counts that as no crash, and

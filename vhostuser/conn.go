@@ -42,8 +42,7 @@ func (c *Conn) Read() (m *Message, err error) {
 		closeAll(m.takeFDs())
 		return nil, err
 	}
-	m.Request, m.Flags = Request(wire.Uint32(header[0:])), wire.Uint32(header[4:])
-	size := wire.Uint32(header[8:])
+	size := m.parseHeader(header[:])
 	if m.Flags&FlagVersionMask != FlagVersion || size > maxPayload {
 		closeAll(m.takeFDs())
 		return nil, fmt.Errorf("%w: flags %#x, size %d", ErrStream, m.Flags, size)
@@ -61,12 +60,21 @@ func (c *Conn) Read() (m *Message, err error) {
 	return m, nil
 }
 
+// oobBytes is room for a message's descriptors. A service manager may have set the socket so that
+// credentials come along.
+var oobBytes = unix.CmsgSpace(4*MaxFDs) + unix.CmsgSpace(unix.SizeofUcred)
+
+// parseHeader reads a header, and returns the length of the payload.
+func (m *Message) parseHeader(b []byte) (size uint32) {
+	m.Request, m.Flags = Request(wire.Uint32(b)), wire.Uint32(b[4:])
+	return wire.Uint32(b[8:])
+}
+
 // readHeader fills the header, however small the pieces it comes in, and collects the descriptors.
 // cut says that some of them were lost.
 func (c *Conn) readHeader(header []byte, m *Message) (cut bool, err error) {
 	for got := 0; got < len(header); {
-		// A service manager may have set the socket so that credentials come along.
-		oob := make([]byte, unix.CmsgSpace(4*MaxFDs)+unix.CmsgSpace(unix.SizeofUcred))
+		oob := make([]byte, oobBytes)
 		n, oobn, flags, _, err := c.sock.ReadMsgUnix(header[got:], oob)
 		lost := m.collect(oob[:oobn])
 		cut = cut || lost || flags&unix.MSG_CTRUNC != 0

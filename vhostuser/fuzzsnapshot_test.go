@@ -38,7 +38,11 @@ func FuzzSnapshot(f *testing.F) {
 	good.Pending = &vhostuser.Message{Request: vhostuser.AddMemReg, Flags: vhostuser.FlagVersion,
 		Payload: []byte("payload"), FDs: []*vhostuser.FD{good.Memory[0].FD}}
 	f.Add(good.AppendTo(nil), there(good.FDs()))
+	good.Unread = true
+	f.Add(good.AppendTo(nil), there(good.FDs()))
 	good.Pending = nil
+	f.Add(good.AppendTo(nil), there(kinds))
+	good.Unread = false
 	f.Fuzz(func(t *testing.T, b, there []byte) {
 		if len(there) > 512 {
 			return

@@ -17,12 +17,12 @@ import (
 // sent it. On success the socket and the descriptors are the session's; otherwise nothing has
 // changed, and they stay the caller's. The device is told when Run begins.
 //
-// A message that the other session had read is served now, and answered. Two things are lost: a
-// message, if the process ended after it was read from the socket and before Keep was told of it;
-// and an answer, if the process ended between the last Keep and the answer. It isn't sent again,
-// since the front-end would take one answer too many for that to its next message. A transfer of
-// the device's state that was under way has failed. A log of dirty pages that was in force counts
-// as incomplete: the last writes may be missing.
+// A message that the other session had read, or was about to read, is served now, and answered. Two
+// things are lost: an answer, if the process ended between the last Keep and the answer, since it
+// isn't sent again: the front-end would take one answer too many for that to its next message; and
+// a message that came in pieces, if the process ended among them. A transfer of the device's state
+// that was under way has failed. A log of dirty pages that was in force counts as incomplete: the
+// last writes may be missing.
 func Restore(sock *net.UnixConn, dev Device, opts Options, from *Snapshot) (*Session, error) {
 	s, err := New(sock, dev, opts)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Session) adopt(
 		missed: p.LogMissed || p.Features&FeatureLogAll != 0}
 	s.record, s.recordAt, s.recordFD = record, p.Record, p.RecordFD
 	s.setChannel(p.Channel)
-	s.pending = p.Pending
+	s.pending, s.unread = p.Pending, p.Unread
 }
 
 // servePending serves the message at which the session before this one ended. How much a transfer
@@ -179,6 +179,10 @@ func (s *Session) servePending() error {
 		return nil
 	}
 	s.pending = nil
+	if s.unread && s.conn.Has(m) {
+		closeAll(m.takeFDs())
+		return nil // it will be read
+	}
 	var refused error
 	if m.Request == SetDeviceStateFD {
 		refused = fmt.Errorf("%w: the process that began it is gone", errTransfer)

@@ -119,10 +119,18 @@ func TestRecordAndLogAreKept(t *testing.T) {
 	}
 }
 
-// TestEndAtEachMessage: each message of a driver's life is the end of a session that has read it,
-// and the next one serves it. The front-end gets all answers, each once, in their order.
+// TestEndAtEachMessage: each message of a driver's life is the end of a session that was about to
+// read it, or has read it, and the next one serves it. The front-end gets all answers, each once,
+// in their order.
 func TestEndAtEachMessage(t *testing.T) {
 	t.Parallel()
+	for name, unread := range map[string]bool{"unread": true, "read": false} {
+		t.Run(name, func(t *testing.T) { endAtEachMessage(t, unread) })
+	}
+}
+
+func endAtEachMessage(t *testing.T, unread bool) {
+	t.Helper()
 	r := newReplaceable(t, 2)
 	ended, lives := make(chan struct{}, 1), 0
 	again := false // the message has ended a session already
@@ -132,7 +140,7 @@ func TestEndAtEachMessage(t *testing.T) {
 			again = false
 			return false
 		}
-		if again || p.Pending.Request == vhostuser.GetQueueNum {
+		if again || p.Unread != unread || p.Pending.Request == vhostuser.GetQueueNum {
 			return false
 		}
 		again = true
@@ -193,6 +201,37 @@ func TestEndAtEachMessage(t *testing.T) {
 		"start 1 base 5", "call 1 true"}
 	if calls := r.dev.Calls(); !slices.Equal(calls, want) {
 		t.Errorf("the last device heard %q, want %q", calls, want)
+	}
+}
+
+// TestUnreadIsTaken: a session that has ended after it took a message from the socket, but before
+// Keep was told so, leaves it to the next one; so does one whose front-end has sent the next message
+// since.
+func TestUnreadIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []vhostuser.Request{0, vhostuser.GetQueueNum} {
+		r := newReplaceable(t, 1)
+		r.Realize(1)
+		r.MustQuery(vhostuser.GetFeatures)
+		r.kill()
+		if sent != 0 {
+			m := &vhostuser.Message{Request: sent, Flags: vhostuser.FlagVersion}
+			if err := r.Write(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.revive(func(p *vhostuser.Snapshot) {
+			p.Unread, p.Pending = true, &vhostuser.Message{Request: vhostuser.GetFeatures,
+				Flags: vhostuser.FlagVersion}
+		})
+		if _, err := r.Reply(vhostuser.GetFeatures); err != nil {
+			t.Errorf("the message is lost: %v", err)
+		}
+		if sent != 0 {
+			if _, err := r.Reply(sent); err != nil {
+				t.Errorf("the next one is lost: %v", err)
+			}
+		}
 	}
 }
 

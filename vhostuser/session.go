@@ -35,7 +35,8 @@ type Options struct {
 	Progress func(Shown)
 
 	// Keep is called, by Run's goroutine, with what the front-end has told so far, for Restore:
-	// when a message was read, and again when it was served, before its answer.
+	// before a message is taken from the socket, when it was, and again when it was served, before
+	// its answer.
 	Keep func(*Snapshot)
 
 	NoIndirect bool // don't offer VIRTIO_F_INDIRECT_DESC
@@ -57,6 +58,7 @@ type Session struct {
 	restored bool     // from a snapshot; the device must be told
 	resuming bool     // it is being told: rings that start ran before
 	pending  *Message // of that snapshot, to be served first; nil: none
+	unread   bool     // that may still be in the socket
 
 	// Owned by Run's goroutine.
 	features  uint64 // virtio features that were accepted
@@ -151,7 +153,7 @@ func (s *Session) begin() error {
 // loop reads and serves messages.
 func (s *Session) loop() error {
 	for {
-		m, err := s.conn.Read()
+		m, err := s.next()
 		var refused *MessageError
 		if err != nil && !errors.As(err, &refused) {
 			if errors.Is(err, io.EOF) {
@@ -166,12 +168,33 @@ func (s *Session) loop() error {
 	}
 }
 
+// next reads a message. If a session of a later process is to go on, that has the message from before
+// it is taken from the socket.
+func (s *Session) next() (*Message, error) {
+	if s.keep == nil {
+		return s.conn.Read()
+	}
+	m := s.conn.Peek()
+	if m == nil {
+		return s.conn.Read()
+	}
+	if rules[m.Request].maxFDs == 0 { // they are of the message behind it
+		closeAll(m.takeFDs())
+	}
+	s.keepNow(m, true)
+	if err := s.conn.Take(m); err != nil {
+		closeAll(m.takeFDs())
+		return nil, err
+	}
+	return m, nil
+}
+
 // serve handles one message and answers it. refused is the error found while reading it. The error
 // that is returned is one of the connection.
 func (s *Session) serve(m *Message, refused error) error {
 	defer func() { closeAll(m.takeFDs()) }()
 	if refused == nil {
-		s.keepNow(m)
+		s.keepNow(m, false)
 	}
 	rule, known := rules[m.Request]
 	err := refused
@@ -192,7 +215,7 @@ func (s *Session) serve(m *Message, refused error) error {
 		s.refuse(m.Request, err)
 	}
 	_ = s.protect(func() error { s.observe(m, err); return nil })
-	s.keepNow(nil)
+	s.keepNow(nil, false)
 	return s.answer(m, rule.answers, answer, err)
 }
 

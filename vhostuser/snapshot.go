@@ -19,8 +19,10 @@ type Snapshot struct {
 
 	Shown Shown
 
-	// Pending is a message that was read and has no effect on the rest yet; nil: none.
+	// Pending is a message that has no effect on the rest yet; nil: none. Unread: it may still be in
+	// the socket, too.
 	Pending *Message
+	Unread  bool
 }
 
 // FileSpan is a part of a file. Without a file, there is none.
@@ -73,14 +75,14 @@ func (p *Snapshot) places() []**FD {
 // Close closes the descriptors.
 func (p *Snapshot) Close() { closeAll(p.FDs()) }
 
-// keepNow calls Keep with the session as it is now: with a message that isn't served yet, or, if
-// that is nil, between two messages.
-func (s *Session) keepNow(pending *Message) {
+// keepNow calls Keep with the session as it is now: with a message that isn't served yet, and may
+// be unread, or, if that is nil, between two messages.
+func (s *Session) keepNow(pending *Message, unread bool) {
 	if s.keep == nil {
 		return
 	}
 	p := s.snapshot()
-	p.Pending = pending
+	p.Pending, p.Unread = pending, unread
 	_ = s.protect(func() error { s.keep(p); return nil })
 }
 

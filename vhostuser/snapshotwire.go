@@ -40,6 +40,7 @@ const (
 	hasRead
 	hasDriver
 	hasPending
+	hasUnread
 
 	snapshotFlags = 1<<iota - 1
 )
@@ -80,7 +81,7 @@ func (p *Snapshot) AppendTo(b []byte) []byte {
 		bit(p.LogCall != nil, hasLogCall) | bit(p.LogMissed, hasLogMissed) |
 		bit(p.RecordFD != nil, hasRecord) | bit(p.Shown.Chosen, hasChosen) |
 		bit(p.Shown.Read, hasRead) | bit(p.Shown.Driver, hasDriver) |
-		bit(p.Pending != nil, hasPending)
+		bit(p.Pending != nil, hasPending) | bit(p.Unread, hasUnread)
 	for _, v := range []uint32{
 		snapshotVersion, uint32(len(p.Memory)), uint32(len(p.Rings)), flags,
 	} {
@@ -136,7 +137,8 @@ func ParseSnapshot(b []byte, fds []*FD) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: version %d, want %d", ErrSnapshot, v, snapshotVersion)
 	}
 	regions, rings, flags := little.Uint32(b[4:]), little.Uint32(b[8:]), little.Uint32(b[12:])
-	if regions > MaxMemSlots || rings == 0 || rings > MaxQueues || flags&^snapshotFlags != 0 {
+	if regions > MaxMemSlots || rings == 0 || rings > MaxQueues || flags&^snapshotFlags != 0 ||
+		flags&(hasPending|hasUnread) == hasUnread {
 		return nil, fmt.Errorf("%w: %d regions, %d rings, flags %#x", ErrSnapshot, regions, rings,
 			flags)
 	}
@@ -189,7 +191,7 @@ func parseHead(b []byte, flags uint32) *Snapshot {
 		Log: FileSpan{Size: little.Uint64(b[32:]), Offset: little.Uint64(b[40:])},
 		Record: InFlight{Size: little.Uint64(b[48:]), Offset: little.Uint64(b[56:]),
 			Queues: little.Uint16(b[64:]), QueueSize: little.Uint16(b[66:])},
-		LogMissed: flags&hasLogMissed != 0,
+		LogMissed: flags&hasLogMissed != 0, Unread: flags&hasUnread != 0,
 		Shown: Shown{
 			Queues: int(little.Uint32(b[68:])), Protocol: little.Uint64(b[72:]),
 			Chosen: flags&hasChosen != 0, Read: flags&hasRead != 0, Driver: flags&hasDriver != 0,

@@ -3,6 +3,7 @@
 package vhostuser_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,14 +36,66 @@ func TestBrokenStreams(t *testing.T) {
 		{"end in the header", []byte{1, 0, 0, 0, 1}, io.ErrUnexpectedEOF},
 		{"end in the payload", []byte{2, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 1}, io.ErrUnexpectedEOF},
 	} {
-		r := newRig(t, 1, vhostuser.Options{})
-		if _, err := r.Sock.Write(tt.bytes); err != nil {
+		for _, keep := range []func(*vhostuser.Snapshot){nil, func(*vhostuser.Snapshot) {}} {
+			r := newRig(t, 1, vhostuser.Options{Keep: keep})
+			if _, err := r.Sock.Write(tt.bytes); err != nil {
+				t.Fatal(err)
+			}
+			_ = r.Sock.CloseWrite()
+			if err := r.wait(); !errors.Is(err, tt.want) {
+				t.Errorf("%s: Run = %v, want %v", tt.name, err, tt.want)
+			}
+		}
+	}
+}
+
+// TestPeek: what is shown stays in the socket; what is taken has no descriptor of the message behind
+// it.
+func TestPeek(t *testing.T) {
+	t.Parallel()
+	front, back := Pair(t)
+	sender := vhostuser.NewConn(front, time.Second)
+	reader := vhostuser.NewConn(back, time.Second)
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := vhostuser.NewFD(fd)
+	defer func() { _ = file.Close() }()
+	first := &vhostuser.Message{Request: vhostuser.SetVringNum, Flags: vhostuser.FlagVersion,
+		Payload: Word(1)}
+	second := &vhostuser.Message{Request: vhostuser.SetVringKick, Flags: vhostuser.FlagVersion,
+		Payload: Word(0), FDs: []*vhostuser.FD{file}}
+	for _, m := range []*vhostuser.Message{first, second} {
+		if err := sender.Write(m); err != nil {
 			t.Fatal(err)
 		}
-		_ = r.Sock.CloseWrite()
-		if err := r.wait(); !errors.Is(err, tt.want) {
-			t.Errorf("%s: Run = %v, want %v", tt.name, err, tt.want)
+	}
+	for _, want := range []*vhostuser.Message{first, second} {
+		for i := range 3 {
+			m := reader.Peek()
+			if m == nil || m.Request != want.Request || !bytes.Equal(m.Payload, want.Payload) ||
+				!reader.Has(m) {
+				t.Fatalf("%+v is shown, want %+v", m, want)
+			}
+			if i == 2 {
+				err := reader.Take(m)
+				if err != nil || len(m.FDs) != len(want.FDs) || reader.Has(m) {
+					t.Fatalf("%+v is taken, %v, want %+v", m, err, want)
+				}
+			}
+			for _, fd := range m.FDs {
+				_ = fd.Close()
+			}
 		}
+	}
+	_ = front.Close()
+	if m := reader.Peek(); m != nil {
+		t.Errorf("%+v is shown of a socket that is closed", m)
+	}
+	_ = back.Close()
+	if err := reader.Take(first); err == nil || reader.Has(first) || reader.Peek() != nil {
+		t.Error("a socket that is closed has messages")
 	}
 }
 
@@ -57,10 +110,19 @@ func TestReplyFlagGetsNoReply(t *testing.T) {
 	r.MustQuery(vhostuser.GetProtocolFeatures)
 }
 
-// A message may come a byte at a time, its descriptors with any of the bytes of the header.
+// A message may come a byte at a time, its descriptors with any of the bytes of the header; also
+// where a session of a later process is to go on.
 func TestMessageInPieces(t *testing.T) {
 	t.Parallel()
-	r := realized(t, 1)
+	for _, keep := range []func(*vhostuser.Snapshot){nil, func(*vhostuser.Snapshot) {}} {
+		r := newRig(t, 1, vhostuser.Options{Keep: keep})
+		r.MustSend(vhostuser.SetFeatures, Word(r.Realize(1)))
+		inPieces(t, r)
+	}
+}
+
+func inPieces(t *testing.T, r *rig) {
+	t.Helper()
 	m := &vhostuser.Message{
 		Request: vhostuser.SetVringKick, Flags: vhostuser.FlagVersion | vhostuser.FlagNeedReply,
 		Payload: Word(0),

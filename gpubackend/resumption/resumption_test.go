@@ -40,11 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(leaks.Main(m))
 }
 
-// starts is how many processes there are to be: one, and another after each message.
-const starts = 1 + 12 + 1 + 2 + 14 + 1 + 1 + 4
+// starts is how many processes there are to be: one, and two more for each message.
+const starts = 1 + 2*(12+1+2+14+1+1+4)
 
-// live is the device process: it kills itself at each message that it has read, unless it was
-// started with it, until a driver resets the device.
+// live is the device process: it kills itself at each message, before it takes that from the socket
+// and after, unless it has begun with that, until a driver resets the device.
 func live() error {
 	log := logrus.New()
 	k, err := Open(3, log)
