@@ -215,12 +215,20 @@ func (s *Session) serve(m *Message, refused error) error {
 		s.refuse(m.Request, err)
 	}
 	_ = s.protect(func() error { s.observe(m, err); return nil })
+	reply := s.answer(m, rule.answers, answer, err)
+	if reply == nil {
+		s.keepNow(nil, false)
+		return nil
+	}
+	defer closeAll(reply.FDs)
+	s.trace.line(sent, reply)
+	send := s.conn.ready(reply) // so that as little as possible is left to do after Keep
 	s.keepNow(nil, false)
-	return s.answer(m, rule.answers, answer, err)
+	return send()
 }
 
-// answer sends the answer that a message must get, if any.
-func (s *Session) answer(m *Message, own bool, payload []byte, err error) error {
+// answer is the answer that a message must get; nil: none.
+func (s *Session) answer(m *Message, own bool, payload []byte, err error) *Message {
 	switch {
 	case m.Flags&FlagReply != 0:
 		return nil
@@ -240,10 +248,8 @@ func (s *Session) answer(m *Message, own bool, payload []byte, err error) error 
 	reply := &Message{Request: m.Request, Flags: FlagVersion | FlagReply, Payload: payload}
 	if s.enclosed != nil {
 		reply.FDs, s.enclosed = []*FD{s.enclosed}, nil
-		defer closeAll(reply.FDs)
 	}
-	s.trace.line(sent, reply)
-	return s.conn.Write(reply)
+	return reply
 }
 
 // call runs the handler of a message.
