@@ -69,6 +69,7 @@ type Keeping struct {
 	file   *checkpoint.File
 	known  map[*vhostuser.FD]uint32 // what is kept, by number
 	next   uint32
+	stale  []uint32 // what is kept, and no state names any more
 
 	mu    sync.Mutex
 	ended bool           // nothing is kept any more; guarded by mu
@@ -275,7 +276,7 @@ func (k *Keeping) forget() error {
 		}
 	}
 	clear(k.known)
-	return nil
+	return k.dropStale()
 }
 
 // keeping adds to a session's options that it is kept.
@@ -297,6 +298,9 @@ func (k *Keeping) keeping(opts vhostuser.Options) vhostuser.Options {
 func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 	if k.hasEnded() {
 		return nil
+	}
+	if err := k.dropStale(); err != nil {
+		return err
 	}
 	fds, now := p.FDs(), map[*vhostuser.FD]uint32{}
 	state := little.AppendUint32(little.AppendUint32(nil, version), uint32(len(fds)))
@@ -322,14 +326,24 @@ func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 		return err
 	}
 	for fd, number := range k.known {
-		if _, still := now[fd]; still {
-			continue
+		if _, still := now[fd]; !still {
+			k.stale = append(k.stale, number)
 		}
+	}
+	k.known = now
+	return nil
+}
+
+// dropStale drops what no state names any more. That is done with the next state: when a state is
+// written, the front end waits for an answer, which is lost if this process is killed before it is
+// sent.
+func (k *Keeping) dropStale() error {
+	for _, number := range k.stale {
 		if err := k.client.Drop(number); err != nil {
 			return fmt.Errorf("drop a descriptor: %w", err)
 		}
 	}
-	k.known = now
+	k.stale = nil
 	return nil
 }
 
