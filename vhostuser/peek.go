@@ -18,8 +18,8 @@ import (
 
 // Peek waits for a message and returns it without taking it from the socket. Its descriptors are
 // duplicates. If it has none, it may be shown with those of the message behind it, as Linux looks
-// one message too far: Take corrects that. nil: it isn't there as a whole yet, or isn't as it should
-// be, which Read says.
+// one message too far: Take corrects that. nil: it isn't there as a whole yet, or isn't as it
+// should be, which Read says.
 func (c *Conn) Peek() *Message {
 	if err := c.sock.SetReadDeadline(time.Time{}); err != nil {
 		return nil

@@ -205,8 +205,8 @@ func endAtEachMessage(t *testing.T, unread bool) {
 }
 
 // TestUnreadIsTaken: a session that has ended after it took a message from the socket, but before
-// Keep was told so, leaves it to the next one; so does one whose front-end has sent the next message
-// since.
+// Keep was told so, leaves it to the next one; so does one whose front-end has sent the next
+// message since.
 func TestUnreadIsTaken(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []vhostuser.Request{0, vhostuser.GetQueueNum} {

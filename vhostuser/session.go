@@ -168,8 +168,8 @@ func (s *Session) loop() error {
 	}
 }
 
-// next reads a message. If a session of a later process is to go on, that has the message from before
-// it is taken from the socket.
+// next reads a message. If a session of a later process is to go on, that has the message from
+// before it is taken from the socket.
 func (s *Session) next() (*Message, error) {
 	if s.keep == nil {
 		return s.conn.Read()

@@ -19,8 +19,8 @@ type Snapshot struct {
 
 	Shown Shown
 
-	// Pending is a message that has no effect on the rest yet; nil: none. Unread: it may still be in
-	// the socket, too.
+	// Pending is a message that has no effect on the rest yet; nil: none. Unread: it may still be
+	// in the socket, too.
 	Pending *Message
 	Unread  bool
 }

@@ -49,8 +49,8 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// TestPeek: what is shown stays in the socket; what is taken has no descriptor of the message behind
-// it.
+// TestPeek: what is shown stays in the socket; what is taken has no descriptor of the message
+// behind it.
 func TestPeek(t *testing.T) {
 	t.Parallel()
 	front, back := Pair(t)
