@@ -42,8 +42,8 @@ func (c *Conn) Read() (m *Message, err error) {
 		closeAll(m.takeFDs())
 		return nil, err
 	}
-	size := m.parseHeader(header[:])
-	if m.Flags&FlagVersionMask != FlagVersion || size > maxPayload {
+	size, good := m.parseHeader(header[:])
+	if !good {
 		closeAll(m.takeFDs())
 		return nil, fmt.Errorf("%w: flags %#x, size %d", ErrStream, m.Flags, size)
 	}
@@ -64,10 +64,10 @@ func (c *Conn) Read() (m *Message, err error) {
 // credentials come along.
 var oobBytes = unix.CmsgSpace(4*MaxFDs) + unix.CmsgSpace(unix.SizeofUcred)
 
-// parseHeader reads a header, and returns the length of the payload.
-func (m *Message) parseHeader(b []byte) (size uint32) {
-	m.Request, m.Flags = Request(wire.Uint32(b)), wire.Uint32(b[4:])
-	return wire.Uint32(b[8:])
+// parseHeader reads a header. It returns the length of the payload, and whether that can be read.
+func (m *Message) parseHeader(b []byte) (size uint32, good bool) {
+	m.Request, m.Flags, size = Request(wire.Uint32(b)), wire.Uint32(b[4:]), wire.Uint32(b[8:])
+	return size, m.Flags&FlagVersionMask == FlagVersion && size <= maxPayload
 }
 
 // readHeader fills the header, however small the pieces it comes in, and collects the descriptors.

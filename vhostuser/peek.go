@@ -29,9 +29,8 @@ func (c *Conn) Peek() *Message {
 	var header [HeaderSize]byte
 	n, oobn, flags, err := c.look(header[:], oob, true)
 	cut := m.collect(oob[:oobn]) || flags&unix.MSG_CTRUNC != 0
-	size := m.parseHeader(header[:])
-	if err != nil || n < len(header) || cut || m.Flags&FlagVersionMask != FlagVersion ||
-		size > maxPayload {
+	size, good := m.parseHeader(header[:])
+	if err != nil || n < len(header) || cut || !good {
 		closeAll(m.takeFDs())
 		return nil
 	}
@@ -81,8 +80,7 @@ func (c *Conn) look(b, oob []byte, wait bool) (n, oobn, flags int, err error) {
 	const how = unix.MSG_PEEK | unix.MSG_DONTWAIT | unix.MSG_CMSG_CLOEXEC
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
-		n, oobn, flags, _, failed = unix.Recvmsg(int(fd), b, oob, how)
-		for errors.Is(failed, unix.EINTR) {
+		for again := true; again; again = errors.Is(failed, unix.EINTR) {
 			n, oobn, flags, _, failed = unix.Recvmsg(int(fd), b, oob, how)
 		}
 		return !wait || !errors.Is(failed, unix.EAGAIN)
