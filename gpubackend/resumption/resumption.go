@@ -31,7 +31,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -270,11 +272,7 @@ func (k *Keeping) forget() error {
 	if err := k.file.Write(nil); err != nil {
 		return err
 	}
-	for _, number := range k.known {
-		if err := k.client.Drop(number); err != nil {
-			return fmt.Errorf("drop a descriptor: %w", err)
-		}
-	}
+	k.stale = slices.AppendSeq(k.stale, maps.Values(k.known))
 	clear(k.known)
 	return k.dropStale()
 }
