@@ -46,10 +46,10 @@ func (c *Conn) Peek() *Message {
 // Take takes a message from the socket that Peek has shown.
 func (c *Conn) Take(m *Message) error {
 	b, oob := make([]byte, HeaderSize+len(m.Payload)), make([]byte, oobBytes)
-	n, oobn, _, _, err := c.sock.ReadMsgUnix(b, oob)
+	n, oobn, flags, _, err := c.sock.ReadMsgUnix(b, oob)
 	var own Message
-	own.collect(oob[:oobn])
-	if len(own.FDs) != len(m.FDs) {
+	lost := own.collect(oob[:oobn]) || flags&unix.MSG_CTRUNC != 0 // then m has duplicates already
+	if len(own.FDs) != len(m.FDs) && !lost {
 		m.FDs, own.FDs = own.FDs, m.FDs
 	}
 	closeAll(own.takeFDs())
