@@ -39,6 +39,10 @@ type Options struct {
 	// its answer.
 	Keep func(*Snapshot)
 
+	// Served is called, by Run's goroutine, when a message was answered: of what Keep has got, only
+	// the last snapshot is needed from now on.
+	Served func()
+
 	NoIndirect bool // don't offer VIRTIO_F_INDIRECT_DESC
 	NoEventIdx bool // don't offer VIRTIO_F_EVENT_IDX
 }
@@ -55,6 +59,7 @@ type Session struct {
 
 	progress func(Shown)
 	keep     func(*Snapshot)
+	served   func()
 	restored bool     // from a snapshot; the device must be told
 	resuming bool     // it is being told: rings that start ran before
 	pending  *Message // of that snapshot, to be served first; nil: none
@@ -113,7 +118,7 @@ func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
 		log:     opts.Log,
 		trace:   tracer{w: opts.Trace},
 		offered: features, protocols: protocolOf(dev), progress: opts.Progress,
-		keep:   opts.Keep,
+		keep: opts.Keep, served: opts.Served,
 		memory: &Memory{},
 		rings:  make([]ring, n),
 	}, nil
@@ -218,13 +223,16 @@ func (s *Session) serve(m *Message, refused error) error {
 	reply := s.answer(m, rule.answers, answer, err)
 	if reply == nil {
 		s.keepNow(nil, false)
+		s.wasServed()
 		return nil
 	}
 	defer closeAll(reply.FDs)
 	s.trace.line(sent, reply)
 	send := s.conn.ready(reply) // so that as little as possible is left to do after Keep
 	s.keepNow(nil, false)
-	return send()
+	err = send()
+	s.wasServed()
+	return err
 }
 
 // answer is the answer that a message must get; nil: none.

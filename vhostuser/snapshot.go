@@ -86,6 +86,13 @@ func (s *Session) keepNow(pending *Message, unread bool) {
 	_ = s.protect(func() error { s.keep(p); return nil })
 }
 
+// wasServed calls Served.
+func (s *Session) wasServed() {
+	if s.served != nil {
+		_ = s.protect(func() error { s.served(); return nil })
+	}
+}
+
 // snapshot describes the session as it is now, with its own descriptors.
 func (s *Session) snapshot() *Snapshot {
 	p := &Snapshot{

@@ -281,24 +281,27 @@ func (k *Keeping) forget() error {
 func (k *Keeping) keeping(opts vhostuser.Options) vhostuser.Options {
 	more := opts.Keep
 	opts.Keep = func(p *vhostuser.Snapshot) {
-		if err := k.keep(p); err != nil && !k.hasEnded() {
-			k.log.WithError(err).Error("the front end's session will not outlive this process")
-			k.end()
-		}
+		k.must(k.keep(p))
 		if more != nil {
 			more(p)
 		}
 	}
+	opts.Served = func() { k.must(k.dropStale()) }
 	return opts
+}
+
+// must drops all after an error.
+func (k *Keeping) must(err error) {
+	if err != nil && !k.hasEnded() {
+		k.log.WithError(err).Error("the front end's session will not outlive this process")
+		k.end()
+	}
 }
 
 // keep writes a state.
 func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 	if k.hasEnded() {
 		return nil
-	}
-	if err := k.dropStale(); err != nil {
-		return err
 	}
 	fds, now := p.FDs(), map[*vhostuser.FD]uint32{}
 	state := little.AppendUint32(little.AppendUint32(nil, version), uint32(len(fds)))
@@ -332,10 +335,13 @@ func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 	return nil
 }
 
-// dropStale drops what no state names any more. That is done with the next state: when a state is
-// written, the front end waits for an answer, which is lost if this process is killed before it is
-// sent.
+// dropStale drops what no state names any more. Within a session, that is done once a message is
+// answered: when its last state is written, the front end waits, and its answer is lost if this
+// process is killed before it is sent.
 func (k *Keeping) dropStale() error {
+	if k.hasEnded() {
+		return nil
+	}
 	for _, number := range k.stale {
 		if err := k.client.Drop(number); err != nil {
 			return fmt.Errorf("drop a descriptor: %w", err)

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // starts is how many processes there are to be: one, and two more for each message.
-const starts = 1 + 2*(12+1+2+14+1+1+4)
+const starts = 1 + 2*(12+1+2+14+1+1+1+4)
 
 // live is the device process: it kills itself at each message, before it takes that from the socket
 // and after, unless it has begun with that, until a driver resets the device.
@@ -194,6 +194,7 @@ func TestKilledAtEachMessage(t *testing.T) {
 	if n, err := unix.Poll(fds, 5000); n != 1 {
 		t.Errorf("no interrupt: %v", err)
 	}
+	isDropped(t, f)
 	if b, err := f.Config(6); string(b) != "config" || err != nil {
 		t.Errorf("the config space is %q, %v", b, err)
 	}
@@ -209,6 +210,25 @@ func TestKilledAtEachMessage(t *testing.T) {
 	}
 	if n != starts {
 		t.Errorf("%d processes, want %d", n, starts)
+	}
+}
+
+// isDropped: when a message was answered, nobody has the descriptors any more that aren't needed.
+// QEMU sends nothing until a pipe ends through which the device's state goes.
+func isDropped(t *testing.T, f *Frontend) {
+	t.Helper()
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pipe[0])
+	if err := f.Send(vhostuser.SetVringErr, Word(0), pipe[1]); err == nil {
+		t.Error("a pipe is taken for an eventfd")
+	}
+	_ = unix.Close(pipe[1])
+	end := []unix.PollFd{{Fd: int32(pipe[0])}}
+	if n, err := unix.Poll(end, 5000); n != 1 {
+		t.Errorf("a descriptor that isn't needed is still kept: %v", err)
 	}
 }
 
