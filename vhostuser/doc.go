@@ -73,7 +73,7 @@
 // # Files
 //
 //	the session        session.go device.go (what it calls) handlers.go features.go errors.go
-//	the stream         listen.go conn.go peek.go message.go payload.go trace.go
+//	the stream         listen.go conn.go peek.go outbox.go message.go payload.go trace.go
 //	descriptors        fd.go event.go descriptors.go (messages that bring some)
 //	memory             memory.go memtable.go (its messages)
 //	rings              ring.go shown.go (what a session was told)

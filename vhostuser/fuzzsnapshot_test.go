@@ -35,6 +35,9 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add(good.AppendTo(nil), there(kinds))
 	f.Add(good.AppendTo(nil), there(kinds[1:]))
 	f.Add(good.AppendTo(nil)[:40], []byte{})
+	older := *good // of a process that had no outbox
+	older.Outbox = nil
+	f.Add(older.AppendTo(nil), there(older.FDs()))
 	good.Pending = &vhostuser.Message{Request: vhostuser.AddMemReg, Flags: vhostuser.FlagVersion,
 		Payload: []byte("payload"), FDs: []*vhostuser.FD{good.Memory[0].FD}}
 	f.Add(good.AppendTo(nil), there(good.FDs()))

@@ -17,10 +17,11 @@ import (
 // sent it. On success the socket and the descriptors are the session's; otherwise nothing has
 // changed, and they stay the caller's. The device is told when Run begins.
 //
-// A message that the other session had read, or was about to read, is served now, and answered. Two
-// things are lost: an answer, if the process ended between the last Keep and the answer, since it
-// isn't sent again: the front-end would take one answer too many for that to its next message; and
-// a message that came in pieces, if the process ended among them. A transfer of the device's state
+// A message that the other session had read, or was about to read, is served now, and answered, and
+// an answer that wasn't sent is. Two things are lost: an answer with descriptors, if the process
+// ended between the last Keep and the answer, since it isn't sent again: the front-end would take
+// one answer too many for that to its next message; and a message that came in pieces, if the
+// process ended among them. A transfer of the device's state
 // that was under way has failed. A log of dirty pages that was in force counts as incomplete: the
 // last writes may be missing.
 func Restore(sock *net.UnixConn, dev Device, opts Options, from *Snapshot) (*Session, error) {
@@ -168,7 +169,17 @@ func (s *Session) adopt(
 		missed: p.LogMissed || p.Features&FeatureLogAll != 0}
 	s.record, s.recordAt, s.recordFD = record, p.Record, p.RecordFD
 	s.setChannel(p.Channel)
-	s.pending, s.unread = p.Pending, p.Unread
+	s.pending, s.unread, s.unsent = p.Pending, p.Unread, p.Outbox
+}
+
+// sendUnsent sends the answer that the session before this one had ready. If that hadn't told of
+// it, its message is still pending: then it is served, and answered, again.
+func (s *Session) sendUnsent() error {
+	defer func() { _ = s.unsent.Close() }()
+	if s.unsent == nil || s.pending != nil {
+		return nil
+	}
+	return s.conn.sendRest(s.unsent)
 }
 
 // servePending serves the message at which the session before this one ended. How much a transfer

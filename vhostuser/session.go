@@ -64,6 +64,7 @@ type Session struct {
 	resuming bool     // it is being told: rings that start ran before
 	pending  *Message // of that snapshot, to be served first; nil: none
 	unread   bool     // that may still be in the socket
+	unsent   *FD      // answers of the session before; nil: none
 
 	// Owned by Run's goroutine.
 	features  uint64 // virtio features that were accepted
@@ -75,9 +76,10 @@ type Session struct {
 	record    *inflight.Region // of what is in flight; nil: none is kept
 	recordAt  InFlight         // in recordFD
 	recordFD  *FD              // nil: there is no record
-	enclosed  *FD              // goes along with the next answer
-	warnedMem bool             // this memory was reported as not shared
-	refused   int              // messages
+	outbox    outbox
+	enclosed  *FD  // goes along with the next answer
+	warnedMem bool // this memory was reported as not shared
+	refused   int  // messages
 	shown     Shown
 
 	mu      sync.Mutex
@@ -147,6 +149,9 @@ func (s *Session) begin() error {
 	if s.restored {
 		if err := s.resume(); err != nil {
 			return fmt.Errorf("resume session: %w", err)
+		}
+		if err := s.sendUnsent(); err != nil {
+			return fmt.Errorf("vhost-user session: %w", err)
 		}
 		if err := s.servePending(); err != nil {
 			return fmt.Errorf("vhost-user session: %w", err)
@@ -228,11 +233,20 @@ func (s *Session) serve(m *Message, refused error) error {
 	}
 	defer closeAll(reply.FDs)
 	s.trace.line(sent, reply)
-	send := s.conn.ready(reply) // so that as little as possible is left to do after Keep
+	send := s.ready(reply)
 	s.keepNow(nil, false)
 	err = send()
 	s.wasServed()
 	return err
+}
+
+// ready does what can be done before an answer is sent. If the session is kept, the next process
+// knows whether it was sent, but for an answer with descriptors, which can't go through a file.
+func (s *Session) ready(reply *Message) (send func() error) {
+	if s.keep == nil || len(reply.FDs) > 0 || s.outbox.add(reply) != nil {
+		return s.conn.ready(reply)
+	}
+	return func() error { return s.conn.sendRest(s.outbox.fd) }
 }
 
 // answer is the answer that a message must get; nil: none.
@@ -317,6 +331,8 @@ func (s *Session) shutdown() {
 	for i := range s.rings {
 		s.rings[i].close()
 	}
+	s.outbox.close()
+	_ = s.unsent.Close()
 	s.closeLog()
 	_ = s.memory.Close()
 	s.setChannel(nil)

@@ -23,6 +23,10 @@ type Snapshot struct {
 	// in the socket, too.
 	Pending *Message
 	Unread  bool
+
+	// Outbox is the file through which answers go; nil: none did. If no message is pending, what
+	// is behind its position is an answer that wasn't sent.
+	Outbox *FD
 }
 
 // FileSpan is a part of a file. Without a file, there is none.
@@ -43,8 +47,8 @@ type RingSnapshot struct {
 }
 
 // FDs returns the descriptors in a fixed order, with nil for each that isn't there: the memory's,
-// kick, call and error of each ring, the channel, the log, the log's call, the record, and the
-// message's.
+// kick, call and error of each ring, the channel, the log, the log's call, the record, the
+// message's, and, only if there is one, the outbox.
 func (p *Snapshot) FDs() []*FD {
 	var out []*FD
 	for _, f := range p.places() {
@@ -68,6 +72,9 @@ func (p *Snapshot) places() []**FD {
 		for i := range p.Pending.FDs {
 			out = append(out, &p.Pending.FDs[i])
 		}
+	}
+	if p.Outbox != nil {
+		out = append(out, &p.Outbox)
 	}
 	return out
 }
@@ -99,7 +106,7 @@ func (s *Session) snapshot() *Snapshot {
 		Features: s.features, Protocol: s.protocol, Memory: s.memory.Regions(),
 		Rings:   make([]RingSnapshot, len(s.rings)),
 		LogCall: s.dirty.call, LogMissed: s.dirty.missed,
-		Record: s.recordAt, RecordFD: s.recordFD, Shown: s.shown,
+		Record: s.recordAt, RecordFD: s.recordFD, Shown: s.shown, Outbox: s.outbox.fd,
 	}
 	for i, r := range s.rings {
 		p.Rings[i] = RingSnapshot{

@@ -41,6 +41,7 @@ const (
 	hasDriver
 	hasPending
 	hasUnread
+	hasOutbox
 
 	snapshotFlags = 1<<iota - 1
 )
@@ -81,7 +82,8 @@ func (p *Snapshot) AppendTo(b []byte) []byte {
 		bit(p.LogCall != nil, hasLogCall) | bit(p.LogMissed, hasLogMissed) |
 		bit(p.RecordFD != nil, hasRecord) | bit(p.Shown.Chosen, hasChosen) |
 		bit(p.Shown.Read, hasRead) | bit(p.Shown.Driver, hasDriver) |
-		bit(p.Pending != nil, hasPending) | bit(p.Unread, hasUnread)
+		bit(p.Pending != nil, hasPending) | bit(p.Unread, hasUnread) |
+		bit(p.Outbox != nil, hasOutbox)
 	for _, v := range []uint32{
 		snapshotVersion, uint32(len(p.Memory)), uint32(len(p.Rings)), flags,
 	} {
@@ -177,6 +179,10 @@ func ParseSnapshot(b []byte, fds []*FD) (*Snapshot, error) {
 		for range p.Pending.FDs {
 			there = append(there, true)
 		}
+	}
+	if flags&hasOutbox != 0 {
+		p.Outbox = &FD{} // a place
+		there = append(there, true)
 	}
 	if err := p.give(fds, there); err != nil {
 		return nil, err

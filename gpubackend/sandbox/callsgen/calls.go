@@ -62,8 +62,12 @@ var calls = []call{
 	{number: unix.SYS_EXIT_GROUP, name: "exit_group", roles: anyRole, why: "the process ends"},
 	{number: unix.SYS_SCHED_YIELD, name: "sched_yield", roles: anyRole, why: "the Go runtime"},
 	{
-		number: unix.SYS_SCHED_GETAFFINITY, name: "sched_getaffinity", roles: anyRole,
-		why: "the Go runtime counts processors",
+		number: unix.SYS_SCHED_GETAFFINITY, name: "sched_getaffinity",
+		roles: children | sandbox.Arbiter, why: "the Go runtime counts processors",
+	},
+	{
+		number: unix.SYS_SCHED_GETAFFINITY, name: "sched_getaffinity", roles: sandbox.Device,
+		answer: unix.ENOSYS, why: "glibc asks about each thread, and goes on",
 	},
 	{number: unix.SYS_GETPID, name: "getpid", roles: anyRole, why: "signals to its own threads"},
 	{number: unix.SYS_GETTID, name: "gettid", roles: anyRole, why: "signals to its own threads"},
@@ -166,6 +170,8 @@ var calls = []call{
 	// Messages and waiting for them.
 	{number: unix.SYS_RECVMSG, name: "recvmsg", roles: anyRole,
 		why: "the device process's messages"},
+	{number: unix.SYS_SENDFILE, name: "sendfile", roles: sandbox.Device,
+		why: "answers to QEMU, in a way that outlives the process"},
 	{number: unix.SYS_SENDMSG, name: "sendmsg", roles: anyRole, why: "answers, files"},
 	{number: unix.SYS_RECVFROM, name: "recvfrom", roles: children, why: "wake-ups"},
 	{number: unix.SYS_SENDTO, name: "sendto", roles: children, why: "wake-ups"},
