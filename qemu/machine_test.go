@@ -15,7 +15,7 @@ func TestMachineSharesItsMemory(t *testing.T) {
 	for _, want := range []string{
 		"-machine q35,sata=off,smbus=off,usb=off,memory-backend=memory",
 		"-object memory-backend-memfd,id=memory,size=512M,share=on",
-		"-m 512M", "-smp 2", "-accel tcg -cpu max", "-kernel k -initrd i -append quiet",
+		"-m 512M", "-smp 2", "-accel tcg -cpu max,-erms,-fsrm", "-kernel k -initrd i -append quiet",
 		"-device pcie-root-port,chassis=1,slot=1,id=paracuda-port",
 	} {
 		if !strings.Contains(line, want) {
