@@ -27,18 +27,20 @@ import (
 // is there as a whole or not at all: after a resume as it was. Without the process that starts
 // workers another device process goes on, with another one.
 func TestParentsKilledInAChange(t *testing.T) {
-	boots(t)
-	seen := map[string]int{}
-	for i := range keptRounds(t, 4) {
-		victim := []string{"keeper", "starter"}[i%2]
-		t.Run(fmt.Sprintf("%d-%s", i, victim), func(t *testing.T) {
-			o := &orphans{victim: victim, file: filepath.Join(t.TempDir(), "file")}
-			o.keptRig = startKeptOf(t, frontEnds[0], "sh", "-c", keepsAgain,
-				filepath.Join(programs, "keeps"))
-			seen[o.round(t, i/2%2 == 1)]++
-		})
-	}
-	t.Logf("%v", seen)
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		seen := map[string]int{}
+		for i := range keptRounds(t, 4) {
+			victim := []string{"keeper", "starter"}[i%2]
+			t.Run(fmt.Sprintf("%d-%s", i, victim), func(t *testing.T) {
+				o := &orphans{victim: victim, file: filepath.Join(t.TempDir(), "file")}
+				o.keptRig = startKeptOf(t, vm, "sh", "-c", keepsAgain,
+					filepath.Join(programs, "keeps"))
+				seen[o.round(t, i/2%2 == 1)]++
+			})
+		}
+		t.Logf("%v", seen)
+	})
 }
 
 // orphans is a VM that loses the parent of its processes.
