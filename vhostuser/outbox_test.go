@@ -64,6 +64,15 @@ func TestOutbox(t *testing.T) {
 	if err := c.sendRest(o.fd); err == nil {
 		t.Error("an answer is sent to nobody")
 	}
+	o.close()
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.fd = NewFD(fd)
+	if err := o.add(&Message{}); err == nil || o.fd != nil {
+		t.Errorf("an answer is in a file that takes none: %v", err)
+	}
 	_ = back.Close()
 	if err := c.sendRest(o.fd); err == nil {
 		t.Error("an answer is sent to a socket that is closed")

@@ -264,6 +264,45 @@ func TestUnreadIsTaken(t *testing.T) {
 	}
 }
 
+// TestBadOutbox: a session that can't say whether an answer was sent ends.
+func TestBadOutbox(t *testing.T) {
+	t.Parallel()
+	r := newReplaceable(t, 1)
+	r.Realize(1)
+	r.replace(func(p *vhostuser.Snapshot) {
+		_ = p.Outbox.Close()
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Outbox = vhostuser.NewFD(fd)
+	})
+	if err := <-r.done; !errors.Is(err, unix.EINVAL) {
+		t.Errorf("Run = %v, want EINVAL", err)
+	}
+	r.done <- nil
+}
+
+// TestServed: Served is called after each message, also after one that has no answer.
+func TestServed(t *testing.T) {
+	t.Parallel()
+	served := make(chan bool)
+	r := newRig(t, 1, vhostuser.Options{Served: func() { served <- true }})
+	m := &vhostuser.Message{Request: vhostuser.GetFeatures, Flags: vhostuser.FlagVersion}
+	if err := r.Write(m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reply(m.Request); err != nil {
+		t.Fatal(err)
+	}
+	<-served
+	m = &vhostuser.Message{Request: vhostuser.SetOwner, Flags: vhostuser.FlagVersion}
+	if err := r.Write(m); err != nil {
+		t.Fatal(err)
+	}
+	<-served
+}
+
 // TestTransferEnds: a transfer of the device's state isn't begun again, and its descriptor is
 // closed.
 func TestTransferEnds(t *testing.T) {
