@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,8 +133,7 @@ func (r *faultRig) pids(role string) (pids []int) {
 	switch role {
 	case "front end":
 		for _, child := range leaks.Children(r.run.Process.Pid) {
-			exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", child))
-			if name := filepath.Base(exe); name == "linux" || strings.HasPrefix(name, "qemu-") {
+			if slices.ContainsFunc(commandOf(child), isFrontEnd) {
 				pids = append(pids, child)
 			}
 		}
@@ -142,6 +142,13 @@ func (r *faultRig) pids(role string) (pids []int) {
 		return leaks.Children(r.keeper)
 	}
 	return ofRole(r.starter, role)
+}
+
+// isFrontEnd says whether a word of a command line names the program of a front end. QEMU's may be
+// behind the dynamic linker.
+func isFrontEnd(word string) bool {
+	name := filepath.Base(word)
+	return name == "linux" || strings.HasPrefix(name, "qemu-system-")
 }
 
 // ofRole returns a process's descendants that have a role.
