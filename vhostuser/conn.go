@@ -130,10 +130,7 @@ func (m *Message) collect(oob []byte) (lost bool) {
 }
 
 // Write sends a message. The descriptors are sent as duplicates and stay owned by the message.
-func (c *Conn) Write(m *Message) error { return c.ready(m)() }
-
-// ready does what can be done before a message is sent, within the timeout from now on.
-func (c *Conn) ready(m *Message) (send func() error) {
+func (c *Conn) Write(m *Message) error {
 	var oob []byte
 	if len(m.FDs) > 0 {
 		fds := make([]int, len(m.FDs))
@@ -142,20 +139,18 @@ func (c *Conn) ready(m *Message) (send func() error) {
 		}
 		oob = unix.UnixRights(fds...)
 	}
-	b := m.AppendTo(nil)
 	if err := c.sock.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
-		return func() error { return fmt.Errorf("set deadline: %w", err) }
+		return fmt.Errorf("set deadline: %w", err)
 	}
-	return func() error {
-		n, _, err := c.sock.WriteMsgUnix(b, oob, nil)
-		if err == nil && n < len(b) {
-			_, err = c.sock.Write(b[n:])
-		}
-		if err != nil {
-			return fmt.Errorf("write message: %w", err)
-		}
-		return nil
+	b := m.AppendTo(nil)
+	n, _, err := c.sock.WriteMsgUnix(b, oob, nil)
+	if err == nil && n < len(b) {
+		_, err = c.sock.Write(b[n:])
 	}
+	if err != nil {
+		return fmt.Errorf("write message: %w", err)
+	}
+	return nil
 }
 
 // AppendTo appends the bytes of the message.

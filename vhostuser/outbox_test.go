@@ -4,6 +4,8 @@ package vhostuser
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
@@ -41,21 +43,20 @@ func TestOutbox(t *testing.T) {
 			}
 		}
 		_ = other.Close()
-		got := make([]byte, 2*maxPayload)
-		n := 0
-		for want := HeaderSize + maxPayload; n < want; {
-			more, err := front.Read(got[n:])
-			if err != nil {
-				t.Fatal(err)
-			}
-			n += more
+		got := make([]byte, HeaderSize+maxPayload)
+		if _, err := io.ReadFull(front, got); err != nil {
+			t.Fatal(err)
 		}
-		if !bytes.Equal(got[:n], m.AppendTo(nil)) {
-			t.Fatalf("answer %d arrives as %d other bytes", i, n)
+		if !bytes.Equal(got, m.AppendTo(nil)) {
+			t.Fatalf("other bytes arrive than answer %d", i)
 		}
 	}
 	if files != 6 {
 		t.Errorf("100 answers of 64 KiB went through %d more files, want 6", files)
+	}
+	_ = front.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if n, err := front.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("more than the answers arrives: %d bytes, %v", n, err)
 	}
 	_ = front.Close()
 	if err := o.add(&Message{Payload: []byte("late")}); err != nil {

@@ -225,26 +225,25 @@ func (s *Session) serve(m *Message, refused error) error {
 		s.refuse(m.Request, err)
 	}
 	_ = s.protect(func() error { s.observe(m, err); return nil })
-	reply := s.answer(m, rule.answers, answer, err)
-	if reply == nil {
-		s.keepNow(nil, false)
-		s.wasServed()
-		return nil
-	}
-	defer closeAll(reply.FDs)
-	s.trace.line(sent, reply)
-	send := s.ready(reply)
+	send := s.ready(s.answer(m, rule.answers, answer, err))
 	s.keepNow(nil, false)
 	err = send()
 	s.wasServed()
 	return err
 }
 
-// ready does what can be done before an answer is sent. If the session is kept, the next process
+// ready returns how to send an answer, if there is one, once Keep was told. The next process then
 // knows whether it was sent, but for an answer with descriptors, which can't go through a file.
 func (s *Session) ready(reply *Message) (send func() error) {
+	if reply == nil {
+		return func() error { return nil }
+	}
+	s.trace.line(sent, reply)
 	if s.keep == nil || len(reply.FDs) > 0 || s.outbox.add(reply) != nil {
-		return s.conn.ready(reply)
+		return func() error {
+			defer closeAll(reply.FDs)
+			return s.conn.Write(reply)
+		}
 	}
 	return func() error { return s.conn.sendRest(s.outbox.fd) }
 }
