@@ -25,22 +25,25 @@ def gpu():
     return "cuda" if found else "soft"
 
 
-def build(program, soft, log):
-    """Compiles a program from the source of its name, if need be, and says whether it did."""
+def compiler():
+    """The first nvcc that there is."""
     home = pathlib.Path.home() / ".cache/paracuda"
     cached = str(pathlib.Path(os.environ.get("PARACUDA_CACHE", home)) / "cuda-12.4/nvcc")
     for nvcc in (os.environ.get("NVCC"), cached, "nvcc", "/usr/local/cuda/bin/nvcc"):
         if nvcc and shutil.which(nvcc):
-            break
-    else:
-        sys.exit("bench: there is no nvcc: set NVCC")
+            return nvcc
+    sys.exit("bench: there is no nvcc: set NVCC")
+
+
+def build(program, soft, log):
+    """Compiles a program from the source of its name, if need be, and says whether it did."""
     program.parent.mkdir(parents=True, exist_ok=True)
     source = HERE / f"{program.name}.cu"
     if program.exists() and program.stat().st_mtime > max(
             f.stat().st_mtime for f in (source, *HERE.glob("*.h"))):
         return False
     arch = "75" if soft else "90"
-    command = [nvcc, "-O2", "-cudart", "static",
+    command = [compiler(), "-O2", "-cudart", "static",
                f"-gencode=arch=compute_{arch},code=[compute_{arch},sm_{arch}]",
                "-o", str(program), str(source), "-lpthread", "-ldl"]
     if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode:

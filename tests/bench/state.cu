@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// state MIB [PERCENT]: fills so much device memory, and launches kernels and waits for each,
-// without end. Each line is about a tenth of a second or more: the median and the longest time of a
-// launch, in us. Between them a part of the memory is compared with what was filled in: the program
-// ends when it differs. So many of each hundred pieces are filled with something else each time.
+// state MIB [PERCENT [MS]]: fills so much device memory, and launches kernels and waits for each,
+// without end. Each line is about MS ms or more, by default a tenth of a second: the median and the
+// longest time of a launch, in us. Between them a part of the memory is compared with what was
+// filled in: the program ends when it differs. So many of each hundred pieces are filled with
+// something else each time.
 #include "bench.h"
 
 const uint64_t part = 16 << 20, words = part / 8;
@@ -42,6 +43,7 @@ __global__ void nothing() {}
 
 int main(int argc, char **argv) {
     const unsigned percent = argc > 2 ? atoi(argv[2]) : 0;
+    const double line = argc > 3 ? atof(argv[3]) * 1e3 : 1e5;
     const uint64_t pieces = words / piece;  // of a part
     const uint64_t parts = strtoull(argv[1], nullptr, 10) * (1 << 20) / part;
     std::vector<uint64_t *> memory(parts);
@@ -61,7 +63,7 @@ int main(int argc, char **argv) {
     printf("ready\n");
     for (uint64_t round = 0;; round++) {
         std::vector<double> took;
-        for (const double begin = now(); now() - begin < 1e5;) {
+        for (const double begin = now(); now() - begin < line;) {
             const double at = now();
             nothing<<<1, 1>>>();
             CHECK(cudaDeviceSynchronize());

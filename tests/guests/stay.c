@@ -5,7 +5,8 @@
  * /dev/paracuda comes and goes. A line that begins with r makes it reboot, one with o power off,
  * one with p run /gpu/program, one with h start one that holds the GPU, one with e end that, one
  * with k start the programs in /gpu/keep, which should never end: it says if one does; with m
- * suspend the VM to RAM, with d to disk, and say what came of that.
+ * suspend the VM to RAM, with d to disk, and say what came of that. "start PROGRAM ARGUMENTS"
+ * starts one, and says its number; "x NUMBER" ends it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -69,6 +70,27 @@ static void keep(void)
 		closedir(all);
 }
 
+/* startWith starts the program that a line names behind its first word, with the words after it. */
+static void startWith(char *line)
+{
+	char *words[8] = { NULL };
+	size_t n = 0;
+	pid_t pid;
+
+	strtok(line, " \n");
+	while (n < 7 && (words[n] = strtok(NULL, " \n")))
+		n++;
+	if (!n)
+		return;
+	pid = fork();
+	if (!pid) {
+		execv(words[0], words);
+		perror(words[0]);
+		_exit(127);
+	}
+	printf("guest: %s is %d\n", words[0], pid);
+}
+
 /* sayEnded says which of its children have ended that nobody waits for. */
 static void sayEnded(pid_t holder)
 {
@@ -111,8 +133,10 @@ static void obey(void)
 {
 	static pid_t holder;
 	char words[64];
-	ssize_t n = read(0, words, sizeof(words));
+	ssize_t n = read(0, words, sizeof(words) - 1);
 
+	if (n > 0)
+		words[n] = 0;
 	if (n > 0 && words[0] == 'r')
 		reboot(RB_AUTOBOOT);
 	if (n > 0 && words[0] == 'o')
@@ -132,6 +156,10 @@ static void obey(void)
 		suspend("mem");
 	if (n > 0 && words[0] == 'd')
 		suspend("disk");
+	if (n > 0 && words[0] == 's')
+		startWith(words);
+	if (n > 0 && words[0] == 'x')
+		kill(atoi(words + 1), SIGKILL);
 	sayEnded(holder);
 }
 
