@@ -8,7 +8,8 @@ import "github.com/paracuda/paracuda/gpubackend/cudaabi"
 // than the distance of any two. The addresses of a GPU are among them.
 const Addresses = 1 << 47
 
-// Memory is device memory without an address, of CreateMemory.
+// Memory is device memory without an address, of CreateMemory: by its own number, which it keeps in
+// another process (Saving). What is imported has other numbers.
 type Memory uint64
 
 // Granularity: the sizes and addresses of Mapping are multiples of it.

@@ -5,7 +5,9 @@ package gpubackend
 import "fmt"
 
 // Piece is device memory that may leave the GPU and come back, at the same addresses: a segment of
-// the device's heap (package devmem). No allocation is in two pieces.
+// the device's heap (package devmem). No allocation is in two pieces. Memory of CreateMemory is a
+// piece, too: its address serves to copy it, and says nothing about where it is mapped, which stays
+// as it is when it leaves and comes back.
 type Piece struct{ Address, Bytes uint64 }
 
 // Moving lets device memory leave the GPU, to make room for others, and come back. Meanwhile no

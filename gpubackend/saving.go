@@ -14,6 +14,12 @@ type Allocation struct {
 	Context        Context
 }
 
+// CreatedMemory is memory of CreateMemory.
+type CreatedMemory struct {
+	Memory                     Memory
+	Bytes, Device, Compression uint64
+}
+
 // Code says where the variables of code are in a context: code of a module that was loaded as such,
 // or of a library. Without variables the address is 0. Variables of a library that has the same
 // ones in all contexts have Context 0: they are there as soon as it is loaded.
@@ -39,7 +45,8 @@ type EventTime struct {
 // The other device is opened as this one was; then RestoreLayout is called before all else. Each
 // object is made as it was made here, but code only after PlaceCode, and a library's code by
 // LoadCode as soon as there are both library and context. TakeAllocation takes over what MemAlloc
-// has given. LayoutRestored says whether that was all. What is in the memory is copied by Moving.
+// has given, TakeMemory what CreateMemory has made. LayoutRestored says whether that was all. What
+// is in the memory is copied by Moving.
 type Saving interface {
 	SavingGraphs
 	SavingTextures
@@ -61,6 +68,8 @@ type Saving interface {
 	Allocated() []Allocation
 	// TakeAllocation makes memory an allocation of the current context.
 	TakeAllocation(a Allocation) Result
+	// TakeMemory makes memory of CreateMemory again. It is mapped where the caller maps it.
+	TakeMemory(m CreatedMemory) Result
 	// Codes lists the code in all contexts.
 	Codes() []Code
 	// PlaceCode says where the variables are of the code, or the memory of the array, that is made
@@ -103,6 +112,9 @@ func (Unsaved) Allocated() []Allocation { return nil }
 
 // TakeAllocation implements Saving.
 func (Unsaved) TakeAllocation(Allocation) Result { return NotSupported }
+
+// TakeMemory implements Saving.
+func (Unsaved) TakeMemory(CreatedMemory) Result { return NotSupported }
 
 // Codes implements Saving.
 func (Unsaved) Codes() []Code { return nil }

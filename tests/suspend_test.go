@@ -117,6 +117,9 @@ func TestGraphsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsgraphs
 // TestArraysSuspendedToAFile does the same with arrays, textures and surfaces.
 func TestArraysSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsarrays") }
 
+// TestMappedSuspendedToAFile does the same with memory that is mapped by hand.
+func TestMappedSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsmapped") }
+
 // TestObjectsSuspendedToAFile does the same with variables and functions of code, managed and
 // registered memory, streams, times between events, a pool, a limit, and threads with streams of
 // their own.

@@ -14,8 +14,8 @@ import (
 
 // stayers are programs that can't be saved, and the reasons that must be given for each.
 var stayers = map[string][]string{
-	"keepsshared": {"shared_events", "shared_memory", "shared_pools", "virtual_memory"},
-	"keepsfixed":  {"graphs", "green_contexts", "virtual_memory"},
+	"keepsshared": {"shared_events", "shared_memory", "shared_pools"},
+	"keepsfixed":  {"graphs", "green_contexts"},
 	"keepsfailed": {"its context has failed"},
 }
 
@@ -23,9 +23,9 @@ var stayers = map[string][]string{
 const stayersScript = `for p; do "$p" 0 & done; wait -n; exit 1`
 
 // TestFixedSuspended suspends and resumes a VM again and again, while its programs use what can't
-// be saved: memory, pools and events that two processes share, virtual memory, memory of graphs and
-// kernels, green contexts, linkers, and a context that has failed. To suspend to a file is refused
-// with all the reasons, and the programs go on.
+// be saved: memory, pools and events that two processes share, memory of graphs and kernels, green
+// contexts, linkers, and a context that has failed. To suspend to a file is refused with all the
+// reasons, and the programs go on.
 func TestFixedSuspended(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(stayers))

@@ -115,3 +115,70 @@ func TestWhatKeepsIt(t *testing.T) {
 		}
 	}
 }
+
+// TestCreatedMadeAgain: another device has memory without an address, with its content, whether it
+// is mapped or not, and for whom.
+func TestCreatedMadeAgain(t *testing.T) {
+	const size, base = 2 * gpubackend.Granularity, 0x440000000000
+	first := newDevice(t, Options{})
+	mapped, r := first.CreateMemory(size, 0, 0)
+	must(t, "create", r)
+	hidden, r := first.CreateMemory(size, 0, 0)
+	must(t, "create", r)
+	must(t, "reserve", first.Reserve(base, 2*size))
+	for _, m := range []gpubackend.Memory{mapped, hidden} {
+		must(t, "map", first.MapMemory(base, size, m))
+		must(t, "protect", first.Protect(base, size, 0, gpubackend.AccessReadWrite))
+		copy(cmem.At(base+size-16, 16), map[bool]string{true: "what is mapped..",
+			false: "what isn't now.."}[m == mapped])
+		must(t, "unmap", first.UnmapMemory(base, size))
+	}
+	must(t, "map", first.MapMemory(base, size, mapped)) // nobody has access
+	if why := first.Unsavable(); why != "" {
+		t.Fatal(why)
+	}
+	var layout bytes.Buffer
+	if err := first.SaveLayout(&layout); err != nil {
+		t.Fatal(err)
+	}
+	pieces := first.Pieces()
+	image := make([]byte, gpubackend.PieceBytes(pieces))
+	must(t, "copy out", first.SavePieces(pieces, image))
+	first.EndCopies()
+	first.memoryRoom.Close()
+	must(t, "unreserve", first.Unreserve(base, 2*size))
+
+	d := loadDevice(t, Options{})
+	if _, r := d.Open(nil); r != gpubackend.Success {
+		t.Fatal(r)
+	}
+	if err := d.RestoreLayout(&layout); err != nil {
+		t.Fatal(err)
+	}
+	c, r := d.DevicePrimaryCtxRetain(0)
+	must(t, "retain", r)
+	must(t, "set current", d.SetCurrent(c))
+	must(t, "reserve", d.Reserve(base, 2*size))
+	for i, m := range []gpubackend.Memory{mapped, hidden} {
+		must(t, "take", d.TakeMemory(gpubackend.CreatedMemory{Memory: m, Bytes: size}))
+		must(t, "map", d.MapMemory(base+uint64(i)*size, size, m))
+	}
+	if err := d.LayoutRestored(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "copy in", d.LoadPieces(pieces, image))
+	d.EndCopies()
+	must(t, "protect", d.Protect(base, size, 0, gpubackend.AccessReadWrite))
+	must(t, "protect", d.Protect(base+size, size, 0, gpubackend.AccessReadWrite))
+	for at, want := range map[uint64]string{base + size - 16: "what is mapped..",
+		base + 2*size - 16: "what isn't now.."} {
+		if text := string(cmem.At(at, 16)); text != want {
+			t.Errorf("at %#x is %q, want %q", at, text, want)
+		}
+	}
+	for i, m := range []gpubackend.Memory{mapped, hidden} {
+		must(t, "unmap", d.UnmapMemory(base+uint64(i)*size, size))
+		must(t, "release", d.ReleaseMemory(m))
+	}
+	must(t, "unreserve", d.Unreserve(base, 2*size))
+}

@@ -314,8 +314,8 @@ func (r *Restoring) claim(k ledger.Kind, bytes uint64, shared bool) (uint64, err
 	return addr, nil
 }
 
-// Done says whether every allocation has been given out. From then on the heap gives out the
-// addresses that the saved one would.
+// Done says whether every allocation has been given out, and every segment has returned. From then
+// on the heap gives out the addresses that the saved one would.
 func (r *Restoring) Done() error {
 	if len(r.left) > 0 {
 		first := uint64(math.MaxUint64)
@@ -324,6 +324,9 @@ func (r *Restoring) Done() error {
 		}
 		return wrong("has %d allocations that nobody has asked for, the first at %#x", len(r.left),
 			first)
+	}
+	if r.heap.away > 0 {
+		return wrong("has %d segments without memory", r.heap.away)
 	}
 	r.heap.restoring = nil
 	return nil

@@ -5,10 +5,10 @@
 //
 // Each worker counts its own (package worker), in memory that it shares with its device process
 // (handover.State), which shows the counts. What isn't listed isn't known to be in the way: device
-// memory, pools, modules, streams, events, pinned memory, arrays, textures and most graphs, on a
-// GPU whose state can be saved. What kernels have allocated with malloc isn't counted either: a
-// program that has such memory is refused when it is to be saved. Nobody knows which addresses of
-// code a kernel has stored.
+// memory, also such without an address (cuMemCreate), pools, modules, streams, events, pinned
+// memory, arrays, textures and most graphs, on a GPU whose state can be saved. What kernels have
+// allocated with malloc isn't counted either: a program that has such memory is refused when it is
+// to be saved. Nobody knows which addresses of code a kernel has stored.
 //
 // # Who may lie
 //
@@ -27,7 +27,6 @@ const (
 	References
 	GreenContexts
 	Linkers
-	VirtualMemory
 	SharedMemory
 	SharedPools
 	SharedEvents
@@ -39,8 +38,7 @@ const (
 // Names are the names of the kinds in JSON.
 var Names = [Kinds]string{
 	"graphs", "graph_execs", "arrays", "textures", "references", "green_contexts", "linkers",
-	"virtual_memory", "shared_memory", "shared_pools", "shared_events",
-	"shown_memory", "commands",
+	"shared_memory", "shared_pools", "shared_events", "shown_memory", "commands",
 }
 
 // Counts is how many objects of each kind there are.

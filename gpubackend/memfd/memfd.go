@@ -31,6 +31,11 @@ func New(name string, size uint64) (int, error) {
 	return fd, nil
 }
 
+// Discard gives the memory of a file back to the system: its bytes are 0 from then on.
+func Discard(fd int, bytes uint64) error {
+	return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(bytes))
+}
+
 // Check says why a file isn't memory of exactly that size, for good.
 func Check(fd int, bytes int64) error {
 	const size = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW

@@ -58,6 +58,10 @@ const DefaultMemory = 2 << 30
 // closeTimeout is how long Close waits for kernels to notice that they are to end.
 const closeTimeout = 10 * time.Second
 
+// mappingsPerFile leaves most of a process's mappings to others: each file takes two, if it splits
+// the window.
+const mappingsPerFile = 10
+
 func (o Options) withDefaults() Options {
 	if o.GPUs <= 0 {
 		o.GPUs = 1
@@ -75,7 +79,7 @@ func (o Options) withDefaults() Options {
 		o.Multiprocessors = runtime.GOMAXPROCS(0)
 	}
 	if o.Files <= 0 {
-		o.Files = proclimit.Files() / 2
+		o.Files = min(proclimit.Files()/2, proclimit.Mappings()/mappingsPerFile)
 	}
 	if o.UUID == ([16]byte{}) {
 		o.UUID = chip.DefaultUUID

@@ -39,7 +39,8 @@ func TestFixed(t *testing.T) {
 	cudaabi.ResourceDesc(desc).SetArray(array)
 	ref, n := r.given(desc)
 	r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
-	with := fixed.Counts{fixed.VirtualMemory: 1}
+	r.want(t, 0, gpubackend.OpMemMap, reservation(0), piece, m)
+	with := fixed.Counts{}
 	if c := told(); c != with {
 		t.Fatalf("memory beside an array and a surface: %v", c.Map())
 	}
@@ -62,10 +63,13 @@ func TestFixed(t *testing.T) {
 			func() { made = r.want(t, 0, gpubackend.OpLinkCreate, none, 0, 0, 0) },
 			func() { r.want(t, 0, gpubackend.OpLinkDestroy, made) },
 		},
-		"mapping": {
-			fixed.VirtualMemory,
-			func() { r.want(t, 0, gpubackend.OpMemMap, reservation(0), piece, m) },
-			func() { r.want(t, 0, gpubackend.OpMemUnmap, reservation(0), piece) },
+		"memory without an address for others": {
+			fixed.SharedMemory,
+			func() {
+				made = r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
+				r.want(t, 0, gpubackend.OpMemExportToShareableHandle, made)
+			},
+			func() { r.want(t, 0, gpubackend.OpMemRelease, made) },
 		},
 		"references": {
 			fixed.References,
@@ -108,6 +112,7 @@ func TestFixed(t *testing.T) {
 			t.Errorf("%s: beside it %v, and %v without it", name, c.Map(), told().Map())
 		}
 	}
+	r.want(t, 0, gpubackend.OpMemUnmap, reservation(0), piece)
 	r.textures.Forget(r.context)
 	if c := told(); c != with {
 		t.Errorf("%v, and the context of a surface has ended", c.Map())

@@ -19,14 +19,20 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 )
 
-// savedBase is where programs that are saved and restored have their device memory.
-const savedBase = 0x2e0000000000
+// savedBase is where programs that are saved and restored have their device memory, and savedPlace
+// where they map some by hand.
+const (
+	savedBase  = 0x2e0000000000
+	savedPlace = memory.ReserveEnd - 1<<40
+)
 
 // freshOnSoft is a worker whose program has done nothing. end ends its device.
 func freshOnSoft(t testing.TB) (r *rig, end func()) {
@@ -36,7 +42,12 @@ func freshOnSoft(t testing.TB) (r *rig, end func()) {
 	d := soft.New(soft.Options{Memory: 64 << 20, Base: savedBase, Window: 1 << 30})
 	r.equip(d)
 	r.objects, r.context = object.Table{}, 0
-	return r, d.Close
+	return r, func() {
+		for _, x := range r.memory.Save().Reserved {
+			d.Unreserve(x.Base, x.Bytes) // with what is mapped there
+		}
+		d.Close()
+	}
 }
 
 // does executes a command, which succeeds.
@@ -58,6 +69,8 @@ func (r *rig) gives(t testing.TB, op gpubackend.Op, b []byte, before ...uint64) 
 // belongings are what the program of savedProgram has.
 type belongings struct {
 	context, stream, event, memory, array, surface, graph, node, exec uint64
+
+	mapped, hidden uint64 // memory without an address, of which one is mapped
 }
 
 // sections are the sections of a program, by name.
@@ -80,6 +93,7 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	h.event = r.does(t, gpubackend.OpEventCreate, 2)
 	h.memory = r.does(t, gpubackend.OpMemAlloc, 4096)
 	r.does(t, gpubackend.OpPoolDefault, 0)
+	h.mapped, h.hidden = r.mapsMemory(t)
 	desc := make([]byte, cudaabi.Array3DDescriptorSize)
 	a := cudaabi.Array3DDescriptor(desc)
 	a.SetWidth(16)
@@ -112,6 +126,23 @@ func savedProgram(t testing.TB) (sections, belongings) {
 		t.Fatal(err)
 	}
 	return sectionsOf(t, &b), h
+}
+
+// mapsMemory has memory at savedPlace, and some that isn't mapped any more. A word is in
+// each.
+func (r *rig) mapsMemory(t testing.TB) (mapped, hidden uint64) {
+	t.Helper()
+	r.does(t, gpubackend.OpMemAddressReserve, savedPlace, 2*piece)
+	for word, m := range []*uint64{&hidden, &mapped} {
+		*m = r.does(t, gpubackend.OpMemCreate, piece, 0, 0)
+		if word > 0 {
+			r.does(t, gpubackend.OpMemUnmap, savedPlace, piece)
+		}
+		r.does(t, gpubackend.OpMemMap, savedPlace, piece, *m)
+		r.does(t, gpubackend.OpMemSetAccess, savedPlace, piece, 0, gpubackend.AccessReadWrite)
+		space.Bytes(savedPlace+piece-1, 1)[0] = byte(1 + word)
+	}
+	return mapped, hidden
 }
 
 // names are those of a program's sections, in their order.
@@ -255,6 +286,15 @@ func TestRestored(t *testing.T) {
 	r.does(t, gpubackend.OpGraphDestroy, h.graph)
 	r.does(t, gpubackend.OpGraphExecDestroy, h.exec)
 	r.does(t, gpubackend.OpMemFree, h.memory)
+	r.does(t, gpubackend.OpMemMap, savedPlace+piece, piece, h.hidden)
+	for at, want := range map[uint64]byte{savedPlace: 2, savedPlace + piece: 1} {
+		if got := space.Bytes(at+piece-1, 1)[0]; got != want {
+			t.Errorf("at %#x is %d, want %d", at, got, want)
+		}
+	}
+	r.does(t, gpubackend.OpMemUnmap, savedPlace, 2*piece)
+	r.does(t, gpubackend.OpMemRelease, h.mapped)
+	r.does(t, gpubackend.OpMemRelease, h.hidden)
 }
 
 // TestFailedIsNotSaved: a program whose context has failed stays where it is, and is told why.

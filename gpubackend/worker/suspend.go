@@ -41,7 +41,8 @@ func (w *Worker) makeHolding() {
 
 // shared says whether other processes may have mapped memory of a range.
 func (w *Worker) shared(address, bytes uint64) bool {
-	return w.sharing.Has(address, bytes) || w.pools.Shares(address, bytes)
+	return w.sharing.Has(address, bytes) || w.pools.Shares(address, bytes) ||
+		w.memory.Shares(address, bytes)
 }
 
 // noCopy says why device memory can't be copied while work goes on; nil: it can.

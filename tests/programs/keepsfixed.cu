@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What keeps a program where it is, used round after round: as many as the argument says, 0 for no
-// end. Memory that is mapped by hand and mapped anew, memory of graphs' nodes, memory that kernels
-// allocate, a green context, and a linker that takes several rounds. All is compared each round.
+// end. Memory of graphs' nodes, memory that kernels allocate, a green context, and a linker that
+// takes several rounds; and memory that is mapped by hand and mapped anew, which moves. All is
+// compared each round.
 #include "driver.h"
 #include <vector>
 

@@ -76,6 +76,8 @@ type Memory struct {
 	owners   map[uint64]*contexts.Context  // of what was allocated
 	freed    map[*contexts.Context][]freed // by the context that freed it
 	memories map[gpubackend.Memory]guestMemory
+	mapped   map[uint64]*created // what the guest has mapped, by its addresses
+	mapping  copyable.Spans      // these addresses
 
 	variables map[uint64]struct{} // memory of code, by its address
 
@@ -92,9 +94,10 @@ func New(
 		calls: calls, contexts: x, gpus: list, ranges: ranges, options: o,
 		owners:   make(map[uint64]*contexts.Context),
 		freed:    make(map[*contexts.Context][]freed),
-		memories: make(map[gpubackend.Memory]guestMemory), variables: make(map[uint64]struct{}),
-		pumps:   make(map[*contexts.Context]*pump),
-		summers: make(map[*contexts.Context]*sums.Summer),
+		memories: make(map[gpubackend.Memory]guestMemory), mapped: make(map[uint64]*created),
+		variables: make(map[uint64]struct{}),
+		pumps:     make(map[*contexts.Context]*pump),
+		summers:   make(map[*contexts.Context]*sums.Summer),
 	}
 	m.peers = peers.NewGPUs(m.connect)
 	return m

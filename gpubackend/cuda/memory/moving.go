@@ -22,12 +22,15 @@ func (m *Memory) Pieces() []gpubackend.Piece {
 // PresentPieces implements gpubackend.Driver.
 func (m *Memory) PresentPieces() []gpubackend.Piece { return m.pieces(movable.Present) }
 
-func (m *Memory) pieces(of func(*devmem.Heap) []gpubackend.Piece) (list []gpubackend.Piece) {
+func (m *Memory) pieces(
+	of func(*devmem.Heap, func(addr uint64) bool) []gpubackend.Piece,
+) (list []gpubackend.Piece) {
 	for i := range m.heaps {
 		if m.copier(i) == nil {
 			continue
 		}
-		list = append(list, of(m.heaps[i].Heap)...)
+		made := func(addr uint64) bool { return m.heaps[i].backing.created[addr] != nil }
+		list = append(list, of(m.heaps[i].Heap, made)...)
 	}
 	return list
 }
@@ -156,7 +159,12 @@ func (m *Memory) eachGPU(
 		if c == nil {
 			return gpubackend.InvalidValue
 		}
-		r := m.contexts.In(c, func() gpubackend.Result { return do(c, list[:n]) })
+		r := m.contexts.In(c, func() gpubackend.Result {
+			if r := m.heaps[gpu].backing.show(); r != gpubackend.Success {
+				return r
+			}
+			return do(c, list[:n])
+		})
 		if r != gpubackend.Success {
 			return r
 		}

@@ -55,11 +55,15 @@ func (m *Memory) PoolAccess(device, of, access uint64) gpubackend.Result {
 }
 
 // protect sets a device's access to segments, and says how many it has gone through. Memory of
-// another process may be on a GPU that the device doesn't reach.
+// another process may be on a GPU that the device doesn't reach. Who reaches memory of CreateMemory
+// the guest says for each of its mappings.
 func (b *backing) protect(
 	segments []devmem.Segment, device, access uint64,
 ) (done int, r gpubackend.Result) {
 	for i, s := range segments {
+		if b.created[s.Address] != nil {
+			continue
+		}
 		r := b.calls.MemSetAccess(s.Address, s.Bytes, device, access)
 		if r != gpubackend.Success && !b.foreign[s.Address] {
 			return i, r

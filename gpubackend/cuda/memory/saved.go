@@ -61,8 +61,11 @@ func (m *Memory) Elsewhere() bool {
 	return false
 }
 
-// Backed says whether an address is in an allocation.
+// Backed says whether an address is in an allocation, or in a mapping of memory of this process.
 func (m *Memory) Backed(addr uint64) bool {
+	if m.mapping.Cover(addr, 1, false) {
+		return true
+	}
 	h := m.heapAt(addr)
 	if h == nil {
 		return false
@@ -71,8 +74,12 @@ func (m *Memory) Backed(addr uint64) bool {
 	return ok
 }
 
-// Strange is how many allocations there are that are neither of MemAlloc, nor of code, nor the
-// mover's.
+// Strange is how many allocations there are that are neither of MemAlloc, nor of CreateMemory, nor
+// of code, nor the mover's.
 func (m *Memory) Strange() int {
-	return layout.Allocations(m.allHeaps()) - len(m.owners) - len(m.variables)
+	n := layout.Allocations(m.allHeaps()) - len(m.owners) - len(m.variables)
+	for i := range m.heaps {
+		n -= len(m.heaps[i].backing.created)
+	}
+	return n
 }

@@ -33,7 +33,8 @@ func (m *Memory) Open() (uint64, gpubackend.Result) {
 		h := heap{
 			base: base + uint64(i)*m.window,
 			backing: &backing{calls: m.calls, device: m.gpus.At(i).Native, exported: -1,
-				imported: -1, foreign: make(map[uint64]bool)},
+				imported: -1, foreign: make(map[uint64]bool),
+				created: make(map[uint64]*created), hidden: make(map[uint64]uint64)},
 		}
 		var err error
 		if h.Heap, err = devmem.New(h.base, m.window, m.gpus.At(i).Total,
@@ -71,10 +72,23 @@ type backing struct {
 
 	peers   []uint64        // other devices whose kernels reach all that is mapped
 	foreign map[uint64]bool // what is mapped of other processes' memory, by address
+
+	created  map[uint64]*created // memory of CreateMemory, by the addresses of its segments
+	hidden   map[uint64]uint64   // the sizes of those that aren't mapped there, likewise
+	creating *created            // what the next segment is; nil: an ordinary one
 }
 
 // Map implements devmem.Backing.
 func (b *backing) Map(addr, bytes uint64) error {
+	if c := b.creating; c != nil {
+		if c.result = b.makeCreated(c, addr, bytes); c.result == gpubackend.Success {
+			b.created[addr] = c
+		}
+		return c.result.Err()
+	}
+	if c := b.created[addr]; c != nil {
+		return b.makeCreated(c, addr, bytes).Err()
+	}
 	handle, r := b.create(bytes, 0)
 	if r != gpubackend.Success {
 		return r.Err()
@@ -105,6 +119,10 @@ func (b *backing) takeExported() int {
 
 // Unmap implements devmem.Backing.
 func (b *backing) Unmap(addr, bytes uint64) {
+	if c := b.created[addr]; c != nil {
+		b.endCreated(c, addr, bytes)
+		return
+	}
 	b.calls.MemUnmap(addr, bytes)
 	delete(b.foreign, addr)
 }

@@ -35,6 +35,10 @@ var ErrLayout = errors.New("the layout of device memory")
 // LeftOut says whether segments of a kind are left out of a layout.
 func LeftOut(k ledger.Kind) bool { return k == ledger.Staging }
 
+// later says whether segments of a kind stay away until they are asked for: only who asks knows how
+// their memory is to be made.
+func later(k ledger.Kind) bool { return k == ledger.Mapped }
+
 // Save writes the layout of heaps, one for each GPU.
 func Save(heaps []*devmem.Heap, to io.Writer) error {
 	list := binary.LittleEndian.AppendUint64(nil, uint64(len(heaps)))
@@ -59,7 +63,8 @@ type Restoring struct {
 }
 
 // Restore begins to turn empty heaps into those that were saved, with memory behind their
-// addresses. of is the heap of an address, or nil.
+// addresses, except in segments of memory that is mapped apart (ledger.Mapped): whoever asks for
+// one has it return. of is the heap of an address, or nil.
 func Restore(
 	heaps []*devmem.Heap, of func(addr uint64) *devmem.Heap, from io.Reader,
 ) (*Restoring, error) {
@@ -94,7 +99,9 @@ func (r *Restoring) restore(h *devmem.Heap, from io.Reader) error {
 	r.list[h] = x
 	var addrs []uint64
 	for _, s := range x.Segments() {
-		addrs = append(addrs, s.Address)
+		if !later(s.Kind) {
+			addrs = append(addrs, s.Address)
+		}
 	}
 	return devmem.ReturnAll(r.of, addrs)
 }

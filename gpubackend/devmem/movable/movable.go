@@ -13,16 +13,16 @@ import (
 )
 
 // Pieces lists what a heap has for allocations of this process. Staging memory is shared with the
-// mover, and imported memory is another process's.
-func Pieces(h *devmem.Heap) (list []gpubackend.Piece) {
+// mover. What is mapped apart is another process's, unless created says that it was made here.
+func Pieces(h *devmem.Heap, created func(addr uint64) bool) (list []gpubackend.Piece) {
 	h.Trim()
-	return Present(h)
+	return Present(h, created)
 }
 
 // Present is Pieces of a heap that stays as it is.
-func Present(h *devmem.Heap) (list []gpubackend.Piece) {
+func Present(h *devmem.Heap, created func(addr uint64) bool) (list []gpubackend.Piece) {
 	for _, p := range h.Segments() {
-		if p.Kind != ledger.Staging && p.Kind != ledger.Mapped {
+		if p.Kind != ledger.Staging && (p.Kind != ledger.Mapped || created(p.Address)) {
 			list = append(list, gpubackend.Piece{Address: p.Address, Bytes: p.Bytes})
 		}
 	}

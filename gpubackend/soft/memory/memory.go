@@ -49,6 +49,7 @@ type Memory struct {
 	staging     []uint64              // bytes given by Staging, of each GPU
 	numbers     []int                 // of each GPU, among the VM's
 	files       int                   // memory without an address
+	created     map[uint64]*physical  // such of CreateMemory, by the addresses of its segments
 	peers       *peers.GPUs           // which GPUs reach the memory of others
 	restorer    layout.Restorer       // of the heaps, while they are made what others were
 }
@@ -57,7 +58,8 @@ type Memory struct {
 func New(o Options) *Memory {
 	m := &Memory{
 		options: o, allocations: make(map[uint64]allocation), freeing: make(map[uint64]uint64),
-		freed: o.Scheduler.NewReturned(),
+		created: make(map[uint64]*physical),
+		freed:   o.Scheduler.NewReturned(),
 	}
 	m.peers = peers.NewGPUs(func(from, of int, reaches bool) gpubackend.Result {
 		m.space.Connect(from, of, reaches)
@@ -95,6 +97,10 @@ func (m *Memory) Close() {
 			m.options.Handles.Remove(handle)
 		}
 	}
+	for _, p := range m.created {
+		unix.Close(p.file)
+	}
+	clear(m.created)
 	m.files = 0
 	m.space.Close()
 	m.space = nil

@@ -11,12 +11,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/movable"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
 // Pieces implements gpubackend.Driver. Memory that is a file belongs to another process, or is
-// lent: it is no piece.
+// lent: it is no piece, unless CreateMemory made it.
 func (m *Memory) Pieces() []gpubackend.Piece {
 	if m.space == nil {
 		return nil
@@ -33,9 +34,11 @@ func (m *Memory) PresentPieces() []gpubackend.Piece {
 	return m.pieces(movable.Present)
 }
 
-func (m *Memory) pieces(of func(*devmem.Heap) []gpubackend.Piece) (all []gpubackend.Piece) {
+func (m *Memory) pieces(
+	of func(*devmem.Heap, func(addr uint64) bool) []gpubackend.Piece,
+) (all []gpubackend.Piece) {
 	for _, h := range m.space.Heaps() {
-		all = append(all, of(h)...)
+		all = append(all, of(h, m.space.KeepsFile)...)
 	}
 	return slices.DeleteFunc(all,
 		func(p gpubackend.Piece) bool { return !m.space.Owns(p.Address) })
@@ -121,9 +124,16 @@ func (m *Memory) there(list []gpubackend.Piece) bool {
 // EndCopies implements gpubackend.Driver. There are no buffers to give back.
 func (m *Memory) EndCopies() {}
 
-// LeavePieces implements gpubackend.Driver.
+// LeavePieces implements gpubackend.Driver. Files of CreateMemory stay mapped where they are, with
+// nothing in them.
 func (m *Memory) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
-	return m.movePieces(list, movable.Leave)
+	r := m.movePieces(list, movable.Leave)
+	for _, p := range list {
+		if c := m.created[p.Address]; r == gpubackend.Success && c != nil {
+			_ = memfd.Discard(c.file, c.bytes) // the memory is used again otherwise
+		}
+	}
+	return r
 }
 
 // ReturnPieces implements gpubackend.Driver.

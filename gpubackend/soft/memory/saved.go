@@ -44,9 +44,9 @@ func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
 // PlaceNext says where the next allocation goes, while the layout is restored.
 func (m *Memory) PlaceNext(addr uint64) error { return m.restorer.Next(addr) }
 
-// Strange counts the allocations that are neither MemAlloc's, nor the mover's, nor among so many
-// others.
+// Strange counts the allocations that are neither MemAlloc's, nor CreateMemory's, nor the mover's,
+// nor among so many others.
 func (m *Memory) Strange(others int) int {
 	m.Reclaim()
-	return layout.Allocations(m.space.Heaps()) - len(m.allocations) - others
+	return layout.Allocations(m.space.Heaps()) - len(m.allocations) - len(m.created) - others
 }

@@ -23,6 +23,8 @@ type Space struct {
 	start int64
 	// staged are the segments that have a file of their own.
 	staged map[uint64]bool
+	// kept are the files of segments that have the same file each time that they are mapped.
+	kept map[uint64]int
 }
 
 // GPU says whose window it is.
@@ -34,7 +36,7 @@ type GPU struct {
 // Open maps a window of device memory for each GPU, one behind the other from exactly base on, with
 // a heap.
 func Open(base, size uint64, gpus ...GPU) (*Space, error) {
-	s := &Space{base: base, file: -1, staged: make(map[uint64]bool)}
+	s := &Space{base: base, file: -1, staged: make(map[uint64]bool), kept: make(map[uint64]int)}
 	s.table.Store(&table{})
 	for _, gpu := range gpus {
 		if err := s.openGPU(base+s.size, size, gpu); err != nil {
@@ -77,8 +79,12 @@ func (s *Space) gpuOf(addr uint64) int {
 
 // Map implements devmem.Backing.
 func (s *Space) Map(addr, bytes uint64) error {
-	if s.file >= 0 {
-		if err := s.windows[0].mmap(s.file, s.start, addr, bytes,
+	file, start := s.file, s.start
+	if kept, ok := s.kept[addr]; ok {
+		file, start = kept, 0
+	}
+	if file >= 0 {
+		if err := s.windows[0].mmap(file, start, addr, bytes,
 			windowFlags|unix.MAP_FIXED); err != nil {
 			return err
 		}
@@ -140,8 +146,20 @@ func (s *Space) WithFile(file int, start int64, alloc func()) {
 	s.file, s.start = -1, 0
 }
 
-// Owns tells whether a segment is the window's own memory, and not a file's.
-func (s *Space) Owns(segment uint64) bool { return !s.staged[segment] }
+// KeepFile says that a segment is mapped from the same file whenever it returns, until ForgetFile.
+func (s *Space) KeepFile(segment uint64, file int) { s.kept[segment] = file }
+
+// ForgetFile undoes it.
+func (s *Space) ForgetFile(segment uint64) { delete(s.kept, segment) }
+
+// KeepsFile tells whether a segment is mapped from the same file whenever it returns.
+func (s *Space) KeepsFile(segment uint64) bool {
+	_, ok := s.kept[segment]
+	return ok
+}
+
+// Owns tells whether a segment is this process's own memory: not a file that was mapped only once.
+func (s *Space) Owns(segment uint64) bool { return !s.staged[segment] || s.KeepsFile(segment) }
 
 // Duplicate returns a descriptor of the file of the window that an address of device memory is in,
 // and where in the file it is.

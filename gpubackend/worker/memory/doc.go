@@ -2,7 +2,8 @@
 
 // Package memory has the guest's virtual memory management: addresses that it reserves, memory
 // without an address, and which memory is mapped where, with which access. Memory can go to other
-// processes of the guest, and come from them (export.go).
+// processes of the guest, and come from them (export.go). What isn't shared with them can be made
+// again in another worker (saved.go).
 //
 // # Who owns what
 //

@@ -110,9 +110,6 @@ func (s *exchange) forget(x *memory) {
 	}
 }
 
-// Virtual is how many handles of memory and how many mappings there are.
-func (m *Memory) Virtual() int { return len(m.memory) + len(m.mapped) }
-
 // Shared is how many memories were exported, and how many imported.
 func (m *Memory) Shared() (exported, imported int) {
 	return len(m.exchange.numbers), len(m.exchange.ids)

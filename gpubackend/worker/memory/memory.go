@@ -28,6 +28,7 @@ type Driver interface {
 	Reserve(addr, bytes uint64) gpubackend.Result
 	Unreserve(addr, bytes uint64) gpubackend.Result
 	CreateMemory(bytes, device, compression uint64) (gpubackend.Memory, gpubackend.Result)
+	TakeMemory(m gpubackend.CreatedMemory) gpubackend.Result
 	ReleaseMemory(m gpubackend.Memory) gpubackend.Result
 	MapMemory(addr, bytes uint64, m gpubackend.Memory) gpubackend.Result
 	UnmapMemory(addr, bytes uint64) gpubackend.Result
@@ -126,12 +127,18 @@ type mapped struct {
 
 // memory is device memory without an address. It lasts as long as its handles and its mappings.
 type memory struct {
-	native uint64
-	bytes  uint64
-	device uint64
-	uses   int
-	number uint32 // by which it is exported, 0 if it isn't
-	id     uint64 // by which it was imported, 0 if it wasn't
+	native      uint64
+	bytes       uint64
+	device      uint64
+	compression uint64 // that was asked for
+	uses        int
+	number      uint32 // by which it is exported, 0 if it isn't
+	id          uint64 // by which it was imported, 0 if it wasn't
+}
+
+// possible says whether memory of that size may be.
+func (x *memory) possible() bool {
+	return x.bytes != 0 && x.bytes%gpubackend.Granularity == 0
 }
 
 // aligned says whether the guest may name a range.
@@ -159,14 +166,11 @@ func (m *Memory) at(addr uint64) *mapped {
 
 // reserve sets aside addresses that the guest names.
 func (m *Memory) reserve(c *call.Call, a command.MemAddressReserve) gpubackend.Result {
-	return m.Reserve(addresses.Of(a.Address, a.Bytes))
+	return m.reserveRange(addresses.Of(a.Address, a.Bytes))
 }
 
-// Reserved are the addresses that were set aside.
-func (m *Memory) Reserved() []addresses.Range { return m.reserved }
-
-// Reserve sets addresses aside.
-func (m *Memory) Reserve(r addresses.Range) gpubackend.Result {
+// reserveRange sets addresses aside.
+func (m *Memory) reserveRange(r addresses.Range) gpubackend.Result {
 	base, bytes := r.Base, r.Bytes
 	if !aligned(base, bytes) {
 		return gpubackend.InvalidValue
@@ -208,7 +212,8 @@ func (m *Memory) unreserve(c *call.Call, a command.MemAddressFree) gpubackend.Re
 // create makes memory.
 func (m *Memory) create(c *call.Call, a command.MemCreate) gpubackend.Result {
 	bytes, device, compression := a.Bytes, a.Device, a.Compression
-	if bytes == 0 || bytes%gpubackend.Granularity != 0 {
+	x := &memory{bytes: bytes, device: device, compression: compression, uses: 1}
+	if !x.possible() {
 		return gpubackend.InvalidValue
 	}
 	native, result := m.Driver.CreateMemory(bytes, device, compression)
@@ -218,7 +223,8 @@ func (m *Memory) create(c *call.Call, a command.MemCreate) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	handle := m.add(&memory{native: uint64(native), bytes: bytes, device: device, uses: 1})
+	x.native = uint64(native)
+	handle := m.add(x)
 	if handle == 0 {
 		m.Driver.ReleaseMemory(native)
 		return gpubackend.OutOfMemory
@@ -259,9 +265,17 @@ func (m *Memory) unuse(x *memory) gpubackend.Result {
 
 // put puts memory at reserved addresses.
 func (m *Memory) put(c *call.Call, a command.MemMap) gpubackend.Result {
-	base, bytes := a.Address, a.Bytes
 	x := m.memory[a.Memory]
-	if x == nil || !aligned(base, bytes) || bytes != x.bytes {
+	if x == nil || a.Bytes != x.bytes {
+		return gpubackend.InvalidValue
+	}
+	return m.mapAt(x, a.Address)
+}
+
+// mapAt puts all of memory at reserved addresses.
+func (m *Memory) mapAt(x *memory, base uint64) gpubackend.Result {
+	bytes := x.bytes
+	if !aligned(base, bytes) {
 		return gpubackend.InvalidValue
 	}
 	i := m.firstReserved(base)

@@ -60,6 +60,7 @@ func TestAlignedRanges(t *testing.T) {
 // fakeDriver counts what it has. Descriptors are events, so that each is a file of its own.
 type fakeDriver struct {
 	made, released gpubackend.Memory
+	taken          []gpubackend.CreatedMemory
 	protected      []uint64
 	full           bool
 }
@@ -72,6 +73,11 @@ func (d *fakeDriver) CreateMemory(uint64, uint64, uint64) (gpubackend.Memory, gp
 	}
 	d.made++
 	return d.made, gpubackend.Success
+}
+func (d *fakeDriver) TakeMemory(m gpubackend.CreatedMemory) gpubackend.Result {
+	_, result := d.CreateMemory(m.Bytes, m.Device, m.Compression)
+	d.taken = append(d.taken, m)
+	return result
 }
 func (d *fakeDriver) ReleaseMemory(gpubackend.Memory) gpubackend.Result {
 	d.released++

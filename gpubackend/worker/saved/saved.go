@@ -20,9 +20,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 )
@@ -85,7 +85,7 @@ type State struct {
 	Codes       []Code
 	Events      []EventTime
 	Pools       pools.Saved
-	Reserved    []addresses.Range
+	Virtual     memory.Saved
 	Pinned      hostmemory.Saved
 	Graphs      graphs.Saved
 	Arrays      []Array

@@ -25,11 +25,6 @@ func (s *Saving) retake(x *saved.State) error {
 			return fmt.Errorf("take %d bytes at %#x: %w", a.Bytes, a.Address, result.Err())
 		}
 	}
-	for _, r := range x.Reserved {
-		if result := s.Memory.Reserve(r); result != gpubackend.Success {
-			return fmt.Errorf("reserve %d bytes at %#x: %w", r.Bytes, r.Base, result.Err())
-		}
-	}
 	var times []gpubackend.EventTime
 	for _, t := range x.Events {
 		e, ok := s.Objects.Lookup(object.Event, t.Event)

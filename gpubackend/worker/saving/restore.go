@@ -124,6 +124,9 @@ func (s *Saving) replay(
 // remakeRooms makes the rooms restore what they have saved.
 func (s *Saving) remakeRooms(objects *object.Restoring, x *saved.State) error {
 	next := func(handle uint64) error { return objects.Next(handle) }
+	if err := s.Memory.Restore(&x.Virtual, next); err != nil {
+		return err
+	}
 	if err := s.Pools.Restore(&x.Pools, next); err != nil {
 		return err
 	}

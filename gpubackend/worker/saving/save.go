@@ -131,7 +131,7 @@ func (s *Saving) state() (*saved.State, error) {
 	environment, inventory := s.Hello.Told()
 	x := &saved.State{
 		Inventory: inventory, HostFuncs: seq,
-		Queue: *s.Queue.Saved(), Pools: *pools, Reserved: s.Memory.Reserved(),
+		Queue: *s.Queue.Saved(), Pools: *pools, Virtual: s.Memory.Save(),
 		Pinned: s.HostMemory.Save(), Graphs: *graphs, Textures: textures,
 		Arrays: s.arrays(),
 	}

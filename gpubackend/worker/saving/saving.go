@@ -29,11 +29,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
-	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
@@ -120,10 +120,10 @@ type Textures interface {
 
 // Memory is virtual memory.
 type Memory interface {
-	Virtual() int
+	Handles() int
 	Shared() (exported, imported int)
-	Reserved() []addresses.Range
-	Reserve(r addresses.Range) gpubackend.Result
+	Save() memory.Saved
+	Restore(s *memory.Saved, next func(handle uint64) error) error
 }
 
 // HostMemory is memory of the guest that the device reaches.

@@ -46,7 +46,7 @@ func TestRoundTrip(t *testing.T) {
 		"environment": {to.hello.environment, from.hello.environment},
 		"queue":       {to.queue.q.Base, from.queue.q.Base},
 		"host funcs":  {to.hostFuncs.seq, from.hostFuncs.seq},
-		"reserved":    {to.memory.reserved, from.memory.reserved},
+		"virtual":     {to.memory.s, from.memory.s},
 		"pools":       {to.pools.s.Defaults, from.pools.s.Defaults},
 		"graphs":      {to.graphs.s, from.graphs.s},
 		"textures":    {to.textures.s, from.textures.s},
@@ -222,13 +222,13 @@ func TestFixed(t *testing.T) {
 	}
 	w.device.fixed, w.textures.fixed = 2, 3
 	w.sharing = fakeSharing{memory: 1, events: 4}
-	w.pools.shared, w.memory.shared, w.memory.virtual, w.hostMemory.shown = 5, 6, 7, 8
+	w.pools.shared, w.memory.shared, w.hostMemory.shown = 5, 6, 8
 	w.objects.Add(object.GreenContext, 1, 0)
 	w.objects.Add(object.TextureReference, 1, 0)
 	w.objects.Add(object.SurfaceReference, 1, 0)
 	want := fixed.Counts{
 		fixed.Graphs: 2, fixed.Textures: 3, fixed.SharedMemory: 1 + 5 + 6, fixed.SharedEvents: 4,
-		fixed.SharedPools: 5, fixed.VirtualMemory: 7, fixed.ShownMemory: 8,
+		fixed.SharedPools: 5, fixed.ShownMemory: 8,
 		fixed.GreenContexts: 1, fixed.References: 2,
 	}
 	if c := w.Fixed(); c != want {

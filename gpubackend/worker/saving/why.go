@@ -108,7 +108,8 @@ func (s *Saving) underWay() error {
 
 // executed are the commands that make those objects again that no room makes.
 func (s *Saving) executed() ([]journal.Executed, error) {
-	return s.History.Executed(s.Objects.Count(object.Pool) + s.Graphs.Saves())
+	return s.History.Executed(
+		s.Objects.Count(object.Pool) + s.Memory.Handles() + s.Graphs.Saves())
 }
 
 // fixedObjects are the kinds of objects that aren't saved.
@@ -140,7 +141,6 @@ func (s *Saving) Fixed() (c fixed.Counts) {
 	pools, segments := s.Pools.Shared()
 	exported, imported := s.Memory.Shared()
 	c[fixed.Textures] = uint64(s.Textures.Fixed())
-	c[fixed.VirtualMemory] = uint64(s.Memory.Virtual())
 	c[fixed.SharedMemory] = uint64(memory + segments + exported + imported)
 	c[fixed.ShownMemory] = uint64(s.HostMemory.Shown())
 	if s.History == nil || s.History.Refused() != nil {

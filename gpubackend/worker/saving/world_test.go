@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
@@ -131,8 +132,8 @@ type (
 		err   error
 	}
 	fakeMemory struct {
-		reserved        []addresses.Range
-		virtual, shared int
+		s               memory.Saved
+		handles, shared int
 	}
 	fakeHostMemory struct {
 		s     hostmemory.Saved
@@ -178,9 +179,9 @@ func (t *fakeTextures) Fixed() int                 { return t.fixed }
 func (t *fakeTextures) Save() ([]textures.SavedObject, error) {
 	return t.s, t.err
 }
-func (m *fakeMemory) Virtual() int                      { return m.virtual }
+func (m *fakeMemory) Handles() int                      { return m.handles }
 func (m *fakeMemory) Shared() (int, int)                { return m.shared, 0 }
-func (m *fakeMemory) Reserved() []addresses.Range       { return m.reserved }
+func (m *fakeMemory) Save() memory.Saved                { return m.s }
 func (m *fakeHostMemory) Shown() int                    { return m.shown }
 func (m *fakeHostMemory) Uses(*maps.Map) int            { return 0 }
 func (m *fakeHostMemory) Save() hostmemory.Saved        { return m.s }
@@ -255,9 +256,9 @@ func (t *fakeTextures) Restore(
 	return t.err
 }
 
-func (m *fakeMemory) Reserve(r addresses.Range) gpubackend.Result {
-	m.reserved = append(m.reserved, r)
-	return gpubackend.Success
+func (m *fakeMemory) Restore(s *memory.Saved, _ func(uint64) error) error {
+	m.s = *s
+	return nil
 }
 
 func (m *fakeHostMemory) Restore(s *hostmemory.Saved) error { m.s = *s; return nil }
@@ -363,7 +364,8 @@ func newProgram(t *testing.T) *world {
 	w.hello.open, w.hello.environment = true, []string{"CUDA_A=\xff"}
 	w.queue.q = saved.Queue{Base: 7, Due: true}
 	w.hostFuncs.seq = 9
-	w.memory.reserved = []addresses.Range{{Base: 1 << 45, Bytes: 4096}}
+	w.memory.s = memory.Saved{Reserved: []addresses.Range{{Base: 1 << 45, Bytes: 4096}},
+		Created: []memory.SavedMemory{{Native: 3}}}
 	w.pools.s = pools.Saved{Defaults: map[uint64]uint64{0: 1}}
 	w.graphs.s = graphs.Saved{Execs: []graphs.SavedExec{{Handle: 77}}}
 	w.textures.s = []textures.SavedObject{{Number: 5}}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+)
+
+// newProgram has memory with a handle alone, with a handle and two mappings, and with a mapping
+// alone. It returns the handles.
+func newProgram(t *testing.T) (r *rig, alone, both uint64) {
+	t.Helper()
+	r = newRig()
+	r.do(t, 0, gpubackend.OpMemAddressReserve, ReserveBase, 8*page)
+	r.do(t, 0, gpubackend.OpMemAddressReserve, ReserveBase+16*page, page)
+	gone := r.do(t, 0, gpubackend.OpMemCreate, page, 0, 0)
+	alone = r.do(t, 0, gpubackend.OpMemCreate, 3*page, 1, 1)
+	released := r.do(t, 0, gpubackend.OpMemCreate, page, 0, 0)
+	both = r.do(t, 0, gpubackend.OpMemCreate, 2*page, 0, 1)
+	r.do(t, 0, gpubackend.OpMemRelease, gone)
+	r.do(t, 0, gpubackend.OpMemMap, ReserveBase+4*page, 2*page, both)
+	r.do(t, 0, gpubackend.OpMemMap, ReserveBase, 2*page, both)
+	r.do(t, 0, gpubackend.OpMemMap, ReserveBase+2*page, page, released)
+	r.do(t, 0, gpubackend.OpMemSetAccess, ReserveBase, 3*page, 0, gpubackend.AccessReadWrite)
+	r.do(t, 0, gpubackend.OpMemSetAccess, ReserveBase, 2*page, 1, gpubackend.AccessRead)
+	r.do(t, 0, gpubackend.OpMemRelease, released)
+	return r, alone, both
+}
+
+// restored is what a Memory becomes that is made from saved memory and a table of handles.
+func restored(t *testing.T, s *Saved, table []byte) (*rig, error) {
+	t.Helper()
+	r := newRig()
+	objects, err := object.Restore(&r.objects, bytes.NewReader(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Restore(s, func(handle uint64) error { return objects.Next(handle) }); err != nil {
+		return nil, err
+	}
+	return r, objects.Done()
+}
+
+func tableOf(t *testing.T, r *rig) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := r.objects.Save(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestMadeAgain: another Memory has the same reservations, memory, handles, mappings and access,
+// and gives back what it has as the first one would.
+func TestMadeAgain(t *testing.T) {
+	from, alone, both := newProgram(t)
+	s := from.Save()
+	if len(s.Created) != 3 || len(s.Reserved) != 2 || from.Handles() != 2 {
+		t.Fatalf("%+v, %d handles", s, from.Handles())
+	}
+	r, err := restored(t, &s, tableOf(t, from))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := r.Save(); !reflect.DeepEqual(again, s) {
+		t.Errorf("it has %+v, before %+v", again, s)
+	}
+	want := []gpubackend.CreatedMemory{{Memory: 2, Bytes: 3 * page, Device: 1, Compression: 1},
+		{Memory: 3, Bytes: page}, {Memory: 4, Bytes: 2 * page, Compression: 1}}
+	if !reflect.DeepEqual(r.driver.taken, want) {
+		t.Errorf("the device made %+v, want %+v", r.driver.taken, want)
+	}
+	if r.Places.Used() != from.Places.Used() || len(r.driver.protected) != 3 {
+		t.Errorf("%d places are used, before %d; access to %x", r.Places.Used(),
+			from.Places.Used(), r.driver.protected)
+	}
+	r.do(t, 0, gpubackend.OpMemRelease, alone)
+	r.do(t, 0, gpubackend.OpMemRelease, both)
+	if r.driver.released != 1 {
+		t.Errorf("%d memories are released, want the one that isn't mapped", r.driver.released)
+	}
+	for _, x := range [][2]uint64{{0, 3 * page}, {4 * page, 2 * page}} {
+		if result := r.unmap(ReserveBase+x[0], x[1]); result != gpubackend.Success {
+			t.Error(result)
+		}
+	}
+	r.do(t, 0, gpubackend.OpMemAddressFree, ReserveBase, 8*page)
+	r.do(t, 0, gpubackend.OpMemAddressFree, ReserveBase+16*page, page)
+	if r.driver.released != 3 || r.Places.Used() != 0 {
+		t.Errorf("%d released, %d places are used", r.driver.released, r.Places.Used())
+	}
+}
+
+// TestStrangeMemory that no Memory can have saved is refused.
+func TestStrangeMemory(t *testing.T) {
+	from, _, _ := newProgram(t)
+	table := tableOf(t, from)
+	for name, change := range map[string]func(s *Saved){
+		"no bytes":            func(s *Saved) { s.Created[0].Bytes = 0 },
+		"some bytes more":     func(s *Saved) { s.Created[0].Bytes++ },
+		"unknown compression": func(s *Saved) { s.Created[0].Compression = 2 },
+		"nobody's":            func(s *Saved) { s.Created[0].Handle = 0 },
+		"of nobody's handle":  func(s *Saved) { s.Created[0].Handle++ },
+		"twice":               func(s *Saved) { s.Created = append(s.Created, s.Created[0]) },
+		"mapped nowhere": func(s *Saved) {
+			s.Created[1].Mappings[0].Base = ReserveBase + 8*page
+		},
+		"mapped elsewhere":    func(s *Saved) { s.Created[1].Mappings[0].Base = 1 << 20 },
+		"mapped over another": func(s *Saved) { s.Created[1].Mappings[0].Base -= page },
+		"mapped at odd bytes": func(s *Saved) { s.Created[1].Mappings[0].Base++ },
+		"larger than its place": func(s *Saved) {
+			s.Created[1].Bytes = 3 * page
+		},
+		"reserved twice": func(s *Saved) { s.Reserved = append(s.Reserved, s.Reserved[0]) },
+		"reserved elsewhere": func(s *Saved) {
+			s.Reserved = append(s.Reserved, addresses.Of(ReserveEnd, page))
+		},
+		"reserved without end": func(s *Saved) {
+			for i := range uint64(200) {
+				s.Reserved = append(s.Reserved, addresses.Of(ReserveBase+(20+i)*page, page))
+			}
+		},
+		"a device too many": func(s *Saved) {
+			s.Created[1].Mappings[0].Access[0].Device = ledger.GPUs
+		},
+		"unknown access": func(s *Saved) { s.Created[1].Mappings[0].Access[0].Access = 2 },
+	} {
+		s := from.Save()
+		change(&s)
+		if _, err := restored(t, &s, table); err == nil {
+			t.Errorf("%s: it is made", name)
+		}
+	}
+	s := from.Save()
+	r := newRig()
+	r.driver.full = true
+	if err := r.Restore(&s, func(uint64) error { return nil }); err == nil {
+		t.Error("it is made where the device has no room")
+	}
+}
+
+// TestWhatOthersMayHave: memory that was exported, for as long as it is there.
+func TestWhatOthersMayHave(t *testing.T) {
+	r, alone, both := newProgram(t)
+	r.do(t, 0, gpubackend.OpMemExportToShareableHandle, alone)
+	for native, shared := range []bool{false, false, true, false, false} {
+		if r.Shares(uint64(native), 1) != shared {
+			t.Errorf("memory %d: shared %t", native, !shared)
+		}
+	}
+	if !r.Shares(0, page) || r.Shares(3, page) {
+		t.Error("ranges")
+	}
+	r.do(t, 0, gpubackend.OpMemRelease, both)
+	r.do(t, 0, gpubackend.OpMemRelease, alone)
+	if r.Shares(0, page) {
+		t.Error("memory is shared that is gone")
+	}
+}
