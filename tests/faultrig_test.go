@@ -4,7 +4,6 @@ package tests
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -211,14 +210,7 @@ func (r *faultRig) forgotten() {
 }
 
 // ask returns the device process's statistics. nil: there is no such process now.
-func (r *faultRig) ask() *admin.Answer {
-	out, err := exec.Command(paracuda, "stats", "--json", r.control).Output()
-	var a admin.Answer
-	if err != nil || json.Unmarshal(out, &a) != nil {
-		return nil
-	}
-	return &a
-}
+func (r *faultRig) ask() *admin.Answer { return statistics(r.control) }
 
 // files counts the descriptors of the processes that stay, by role.
 func (r *faultRig) files() map[string]int {

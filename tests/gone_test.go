@@ -70,7 +70,7 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 	const gone = "the paracuda device is gone: attach it again on the host"
 	lines := bufio.NewReader(r)
 	expectLine(t, lines, "up")
-	until(t, 2*time.Minute, "the program computes", func() bool { return launches(t, control) > 0 })
+	until(t, 2*time.Minute, "the program computes", func() bool { return launches(control) > 0 })
 	device.kill()
 	expectLine(t, lines, gone)
 	expectLine(t, lines, gone)

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -97,7 +96,7 @@ func (r *keptRig) alive(t *testing.T) {
 func (r *keptRig) progress(t *testing.T) uint64 {
 	t.Helper()
 	r.alive(t)
-	a := r.ask(t)
+	a := r.ask()
 	if a == nil {
 		return 0
 	}
@@ -110,15 +109,7 @@ func (r *keptRig) progress(t *testing.T) uint64 {
 }
 
 // ask returns the statistics of the present device process. nil: it was killed meanwhile.
-func (r *keptRig) ask(t *testing.T) *admin.Answer {
-	t.Helper()
-	c := command(t, time.Minute, root, paracuda, "stats", "--json", r.socket)
-	var a admin.Answer
-	if c.exit != 0 || json.Unmarshal([]byte(c.stdout), &a) != nil {
-		return nil
-	}
-	return &a
-}
+func (r *keptRig) ask() *admin.Answer { return statistics(r.socket) }
 
 // goesOn waits until the program keeps has computed more.
 func (r *keptRig) goesOn(t *testing.T, when string) {
@@ -314,7 +305,7 @@ func (r *keptRig) state(t *testing.T) (state string) {
 	t.Helper()
 	until(t, time.Minute, "the device says whether it is suspended", func() bool {
 		r.alive(t)
-		a := r.ask(t)
+		a := r.ask()
 		if a == nil || a.State == nil {
 			return false
 		}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // keepers are programs that compute and compare without end, with what they keep on the GPU: memory
@@ -306,9 +304,8 @@ func (m *moving) compute() {
 // commands is the number of each program's commands that the present device process has executed.
 func (m *moving) commands() map[string]uint64 {
 	m.t.Helper()
-	r := command(m.t, time.Minute, root, paracuda, "stats", "--json", m.control)
-	var a admin.Answer
-	if r.exit != 0 || json.Unmarshal([]byte(r.stdout), &a) != nil {
+	a := statistics(m.control)
+	if a == nil {
 		return nil
 	}
 	done := map[string]uint64{}

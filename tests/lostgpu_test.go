@@ -40,9 +40,9 @@ func TestLostGPU(t *testing.T) {
 			t.Errorf("the VM's output lacks %q:%s", want, tail(has.said()))
 		}
 	}
-	before := launches(t, otherControl)
+	before := launches(otherControl)
 	until(t, time.Minute, "the other VM goes on", func() bool {
-		return launches(t, otherControl) > before
+		return launches(otherControl) > before
 	})
 }
 

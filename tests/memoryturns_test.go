@@ -3,14 +3,11 @@
 package tests
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // The VMs of these tests run a program that computes in its memory and compares the results. It
@@ -31,11 +28,9 @@ func (h *sharedHost) keeper(name string, settings ...string) (b *background, con
 }
 
 // launches is the number of launches of a VM's programs so far, as its device process counts them.
-func launches(t *testing.T, control string) uint64 {
-	t.Helper()
-	r := command(t, time.Minute, root, paracuda, "stats", "--json", control)
-	var a admin.Answer
-	if err := json.Unmarshal([]byte(r.stdout), &a); err != nil {
+func launches(control string) uint64 {
+	a := statistics(control)
+	if a == nil {
 		return 0 // not there yet
 	}
 	return a.Stats["launches"]
@@ -96,10 +91,10 @@ func TestMemoryInTurns(t *testing.T) {
 	h.signal(syscall.SIGKILL)
 	<-h.done
 	for name, control := range controls {
-		before := launches(t, control)
+		before := launches(control)
 		until(t, time.Minute, name+" goes on without an arbiter", func() bool {
 			alive()
-			return launches(t, control) > before
+			return launches(control) > before
 		})
 	}
 	h.start()
@@ -113,7 +108,7 @@ func TestMemoryThatStays(t *testing.T) {
 	h := newSharedHost(t)
 	_, control := h.keeper("stays")
 	until(t, time.Minute, "it computes", func() bool {
-		return launches(t, control) > 100 && h.vms()["stays"].Figures.Memory["window"] > 32<<20
+		return launches(control) > 100 && h.vms()["stays"].Figures.Memory["window"] > 32<<20
 	})
 	b, _ := h.keeper("moves", "memory-mode=swap")
 	if !awaits(b.done, time.Minute) {
@@ -122,6 +117,6 @@ func TestMemoryThatStays(t *testing.T) {
 	if !strings.Contains(b.said(), "cudaErrorMemoryAllocation") {
 		t.Errorf("VM moves: want cudaErrorMemoryAllocation:%s", tail(b.said()))
 	}
-	before := launches(t, control)
-	until(t, time.Minute, "it goes on", func() bool { return launches(t, control) > before })
+	before := launches(control)
+	until(t, time.Minute, "it goes on", func() bool { return launches(control) > before })
 }

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // policyChanges are policies, their former values, and the counter that grows while the policy
@@ -139,9 +136,8 @@ func (p *policyRig) counters(t *testing.T) map[string]uint64 {
 		t.Fatal("the VM has ended")
 	default:
 	}
-	r := command(t, time.Minute, root, paracuda, "stats", "--json", p.socket)
-	var a admin.Answer
-	if r.exit != 0 || json.Unmarshal([]byte(r.stdout), &a) != nil || len(a.Programs) != 1 {
+	a := statistics(p.socket)
+	if a == nil || len(a.Programs) != 1 {
 		return nil
 	}
 	return a.Programs[0].Stats

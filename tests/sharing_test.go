@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 )
 
 // In these tests VMs share a GPU under one arbiter. They are started as an operator would start
@@ -115,13 +117,17 @@ type vmFigures struct {
 
 // vms are the arbiter's VMs, by name. nil: the arbiter doesn't answer.
 func (h *sharedHost) vms() map[string]vmFigures {
-	out, err := exec.Command(paracuda, "top", "--arbiter", h.socket, "--json").Output()
-	var top struct{ VMs []vmFigures }
-	if err != nil || json.Unmarshal(out, &top) != nil {
+	list, err := client.List(h.socket)
+	if err != nil {
+		return nil
+	}
+	text, _ := json.Marshal(list)
+	var all []vmFigures
+	if json.Unmarshal(text, &all) != nil {
 		return nil
 	}
 	named := map[string]vmFigures{}
-	for _, v := range top.VMs {
+	for _, v := range all {
 		named[v.Name] = v
 	}
 	return named

@@ -214,7 +214,7 @@ func TestInAFileThroughDeviceProcesses(t *testing.T) {
 	file, n := "", 0
 	inFile := func() bool {
 		r.state(t)
-		a := r.ask(t)
+		a := r.ask()
 		return a != nil && a.State.Saved
 	}
 	to := func() {

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
@@ -126,9 +124,8 @@ func TestKernelWithoutEnd(t *testing.T) {
 		var endless int32
 		running := func() map[int32]uint64 {
 			now := map[int32]uint64{}
-			r := command(t, time.Minute, root, paracuda, "stats", "--json", p.socket)
-			var a admin.Answer
-			if r.exit != 0 || json.Unmarshal([]byte(r.stdout), &a) != nil {
+			a := statistics(p.socket)
+			if a == nil {
 				return nil // it isn't there yet
 			}
 			for _, x := range a.Programs {

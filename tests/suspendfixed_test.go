@@ -77,13 +77,27 @@ func (p *policyRig) staysHere(t *testing.T) {
 // executed is the number of commands that each program has had executed.
 func (p *policyRig) executed(t *testing.T) map[string]uint64 {
 	t.Helper()
+	done := p.answered(t)
+	if done == nil {
+		t.Fatal("the device process doesn't answer")
+	}
+	return done
+}
+
+// answered is executed, or nil while the device process doesn't answer yet.
+func (p *policyRig) answered(t *testing.T) map[string]uint64 {
+	t.Helper()
 	select {
 	case <-p.ended:
 		t.Fatal("the VM has ended: a program failed")
 	default:
 	}
+	a := statistics(p.socket)
+	if a == nil {
+		return nil
+	}
 	done := map[string]uint64{}
-	for _, x := range p.answer(t).Programs {
+	for _, x := range a.Programs {
 		done[fmt.Sprint(x.Name, " ", x.PID)] = x.Stats["commands"]
 	}
 	return done
@@ -107,13 +121,4 @@ func (p *policyRig) allGoOn(t *testing.T, n int) {
 		}
 		return true
 	})
-}
-
-// answered is executed, or nil while the device process doesn't answer yet.
-func (p *policyRig) answered(t *testing.T) map[string]uint64 {
-	t.Helper()
-	if r := command(t, time.Minute, root, paracuda, "stats", "--json", p.socket); r.exit != 0 {
-		return nil
-	}
-	return p.executed(t)
 }

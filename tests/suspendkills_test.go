@@ -61,7 +61,7 @@ type changing struct {
 func (c *changing) inFile(t *testing.T) bool {
 	t.Helper()
 	c.state(t)
-	a := c.ask(t)
+	a := c.ask()
 	return a != nil && a.State != nil && a.State.Saved
 }
 
@@ -151,7 +151,7 @@ func (c *changing) computes(t *testing.T, when string) {
 	begin := map[int32]uint64{}
 	until(t, c.limit, when+": a program computes", func() bool {
 		c.alive(t)
-		a := c.ask(t)
+		a := c.ask()
 		if a == nil {
 			return false
 		}

@@ -103,7 +103,7 @@ func (o *orphans) withoutStarter(t *testing.T, name string, had []byte) {
 	o.nextStarter(t)
 	var a *admin.Answer
 	until(t, time.Minute, name+": a device process answers", func() bool {
-		a = o.ask(t)
+		a = o.ask()
 		return a != nil && a.State != nil
 	})
 	if a.State.Saved {
