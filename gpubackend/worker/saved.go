@@ -4,8 +4,6 @@ package worker
 
 import (
 	"errors"
-	"io"
-	"math"
 	"math/rand/v2"
 	"os"
 
@@ -88,7 +86,7 @@ func restoreFrom(s *saving.Saving, fd, image int, inFile bool) error {
 	}
 	i := os.NewFile(uintptr(image), "image")
 	defer i.Close()
-	return s.Restore(f, imageFile{i}, inFile)
+	return s.Restore(f, i, inFile)
 }
 
 // restOf is where device memory is that a worker that is to be saved needn't write.
@@ -102,14 +100,6 @@ func restOf(m *handover.Message) savedvm.Rest {
 		return savedvm.Filed
 	}
 	return savedvm.Nowhere
-}
-
-// imageFile is device memory in a file, each byte at the offset that is its address.
-type imageFile struct{ from io.ReaderAt }
-
-// From implements saving.Image.
-func (i imageFile) From(address uint64) io.Reader {
-	return io.NewSectionReader(i.from, int64(min(address, math.MaxInt64)), math.MaxInt64)
 }
 
 // tellFixed tells the device process what keeps the program from being moved. The loop calls it in

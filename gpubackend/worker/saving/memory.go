@@ -4,7 +4,6 @@ package saving
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
@@ -46,12 +45,6 @@ func (s *Saving) retake(x *saved.State) error {
 	return nil
 }
 
-// Image is device memory that was copied before, by address.
-type Image interface {
-	// From reads it from an address on.
-	From(address uint64) io.Reader
-}
-
 // reload fills device memory with its content.
 func (s *Saving) reload(r *record.Reader, x *saved.State, ahead Image) error {
 	if _, err := savedvm.Next(r, savedvm.SameName, 0); err != nil { // all memory is here
@@ -82,19 +75,4 @@ func (s *Saving) reload(r *record.Reader, x *saved.State, ahead Image) error {
 		return nil
 	}
 	return s.DeviceMemory.Fill(pieces, r)
-}
-
-// reloadAhead fills device memory with what was copied before, and then with what has changed.
-func (s *Saving) reloadAhead(x *saved.State, ahead Image) error {
-	list, err := gpubackend.Without(x.Pieces, x.Changed)
-	if err != nil {
-		return fmt.Errorf("%w: %w", saved.ErrRecord, err)
-	}
-	for _, p := range list {
-		err := s.DeviceMemory.Fill([]gpubackend.Piece{p}, ahead.From(p.Address))
-		if err != nil {
-			return fmt.Errorf("what was copied ahead: %w", err)
-		}
-	}
-	return nil
 }

@@ -8,6 +8,7 @@
 //	save.go      writes a record (package saved has what goes into its state)
 //	restore.go   reads one, and makes the objects
 //	memory.go    device memory: whose it is, and what is in it
+//	ahead.go     what of it was copied ahead
 //
 // # Who owns what
 //

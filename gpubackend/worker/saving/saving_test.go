@@ -92,6 +92,16 @@ func TestAhead(t *testing.T) {
 		if !strings.EqualFold(string(to.device.memory), want) {
 			t.Errorf("memory has %q, want %q", to.device.memory, want)
 		}
+		if n := strings.Count(strings.Join(to.device.did, ","), "fill"); n > 2 {
+			t.Errorf("memory was filled %d times, want once with what was copied ahead, and once "+
+				"with what has changed", n)
+		}
+		if len(changed) != 1 || changed[0].Bytes != 5 {
+			err := newWorld(t).Restore(bytes.NewReader(b.Bytes()), fakeImage(""), false)
+			if !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("what was copied ahead is gone: %v, want %v", err, io.ErrUnexpectedEOF)
+			}
+		}
 		if newWorld(t).Restore(bytes.NewReader(b.Bytes()), nil, false) == nil {
 			t.Errorf("%q is restored without what was copied ahead", want)
 		}

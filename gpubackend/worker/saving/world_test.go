@@ -321,8 +321,8 @@ func (f *fakePrecopied) Early([]gpubackend.Piece) (
 // fakeImage is what was copied ahead.
 type fakeImage string
 
-func (i fakeImage) From(address uint64) io.Reader {
-	return strings.NewReader(string(i)[address-1<<44:])
+func (i fakeImage) ReadAt(b []byte, address int64) (int, error) {
+	return strings.NewReader(string(i)).ReadAt(b, address-1<<44)
 }
 
 // newWorld is a program that has done nothing.
