@@ -18,7 +18,7 @@ import (
 func TestMigratedScript(t *testing.T) {
 	needsQEMU(t)
 	steps := []string{"live", "refused"}
-	want := []string{"live", "migrate refused: call", "savevm refused: call", "live afterwards"}
+	want := []string{"live", "migrate refused: linker", "savevm refused: linker", "live afterwards"}
 	if atNight {
 		steps = []string{"live", "file", "snapshot", "precopy", "refused"}
 		want = append(want, "to a file and back", "savevm", "loadvm", "live, memory ahead")

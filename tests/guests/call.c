@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * call FUNCTION...: calls functions of libcuda.so.1 by name, without arguments of any use, and
- * prints their results. call hold: has a linker, which can't be saved, says so, and stays. The exit
- * code is 3 where CUDA can't be initialised.
+ * prints their results. call hold: has a linker, which can't be saved, says so, and stays; call
+ * graph: has a graph. The exit code is 3 where CUDA can't be initialised.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -21,15 +21,15 @@ static function *find(void *library, const char *name)
 	return f;
 }
 
-/* hold makes a linker in a context of its own. */
-static int hold(void *library)
+/* hold makes a linker, or a graph, in a context of its own. */
+static int hold(void *library, int graph)
 {
 	function *create = find(library, "cuCtxCreate_v2");
-	function *link = find(library, "cuLinkCreate_v2");
-	void *context, *linker;
+	function *make = find(library, graph ? "cuGraphCreate" : "cuLinkCreate_v2");
+	void *context, *made;
 
-	if (!create || !link || create(&context, NULL, NULL, NULL) ||
-	    link(NULL, NULL, NULL, &linker))
+	if (!create || !make || create(&context, NULL, NULL, NULL) ||
+	    (graph ? make(&made, NULL, NULL, NULL) : make(NULL, NULL, NULL, &made)))
 		return 3;
 	puts("holding");
 	fflush(stdout);
@@ -50,7 +50,9 @@ int main(int count, char **arguments)
 		function *f;
 
 		if (!strcmp(arguments[i], "hold"))
-			return hold(library);
+			return hold(library, 0);
+		if (!strcmp(arguments[i], "graph"))
+			return hold(library, 1);
 		f = find(library, arguments[i]);
 		if (!f)
 			return 2;
