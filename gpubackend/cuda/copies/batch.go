@@ -43,10 +43,14 @@ func (b *Batch) Full() bool { return b.n == b.room }
 
 // Add enters a copy of at least one byte.
 func (b *Batch) Add(dst, src, bytes uint64) {
-	for i, word := range [...]uint64{dst, src, bytes} {
-		binary.LittleEndian.PutUint64(b.memory.Bytes()[b.at(i)+8*b.n:], word)
-	}
+	b.set(b.n, dst, src, bytes)
 	b.n++
+}
+
+func (b *Batch) set(n int, dst, src, bytes uint64) {
+	for i, word := range [...]uint64{dst, src, bytes} {
+		binary.LittleEndian.PutUint64(b.memory.Bytes()[b.at(i)+8*n:], word)
+	}
 }
 
 // at is where array i begins: destinations, sources, lengths.
@@ -64,8 +68,13 @@ func (x *Copies) CopyBatch(b *Batch, s gpubackend.Stream) gpubackend.Result {
 	defer b.Reset()
 	if b.n > 1 && !b.single {
 		for i := range b.n {
-			if _, _, r := x.ranges.Copy(b.copy(i)); r != gpubackend.Success {
+			dst, src, bytes := b.copy(i)
+			to, from, r := x.ranges.Copy(dst, src, bytes)
+			if r != gpubackend.Success {
 				return r
+			}
+			if to.Address != dst || from.Address != src {
+				b.set(i, to.Address, from.Address, bytes)
 			}
 		}
 		base := b.memory.Address()

@@ -63,8 +63,9 @@ func (x *Copies) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 	if r != gpubackend.Success {
 		return r
 	}
-	if to == copyable.Graph || from == copyable.Graph {
-		return x.typedCopy(to, from)(dst, src, bytes, s)
+	dst, src = to.Address, from.Address
+	if to.Side == copyable.Graph || from.Side == copyable.Graph {
+		return x.typedCopy(to.Side, from.Side)(dst, src, bytes, s)
 	}
 	if of, apart := x.ranges.Apart(dst, src); apart {
 		return x.peerCopy(dst, src, bytes, of, s)
@@ -93,9 +94,11 @@ func (x *Copies) typedCopy(
 // MemcpyDtoDAsync queues a copy if both sides may be named.
 func (x *Copies) MemcpyDtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
 	if bytes > 0 {
-		if _, _, r := x.ranges.Copy(dst, src, bytes); r != gpubackend.Success {
+		to, from, r := x.ranges.Copy(dst, src, bytes)
+		if r != gpubackend.Success {
 			return r
 		}
+		dst, src = to.Address, from.Address
 	}
 	if of, apart := x.ranges.Apart(dst, src); apart {
 		return x.peerCopy(dst, src, bytes, of, s)
@@ -109,9 +112,11 @@ func (x *Copies) CopyIn(dst uint64, src []byte, s gpubackend.Stream) gpubackend.
 	if len(src) == 0 {
 		return gpubackend.Success
 	}
-	if _, r := x.ranges.At(dst, uint64(len(src)), true); r != gpubackend.Success {
+	to, r := x.ranges.At(dst, uint64(len(src)), true)
+	if r != gpubackend.Success {
 		return r
 	}
+	dst = to.Address
 	if there := x.owner(dst, dst); there != nil {
 		return x.elsewhere(there, s, func(own gpubackend.Stream) gpubackend.Result {
 			return x.calls.CopyFrom(dst, src, own)
@@ -130,9 +135,11 @@ func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 	if c == nil {
 		return gpubackend.InvalidContext
 	}
-	if _, r := x.ranges.At(src, uint64(len(dst)), false); r != gpubackend.Success {
+	from, r := x.ranges.At(src, uint64(len(dst)), false)
+	if r != gpubackend.Success {
 		return x.contexts.Failed(r)
 	}
+	src = from.Address
 	if there := x.owner(src, src); there != nil {
 		return x.contexts.In(there, func() gpubackend.Result { return x.copyOut(there, dst, src) })
 	}

@@ -14,20 +14,22 @@ type (
 func (x *Copies) row(
 	fill fillRow, element, dst, value, n uint64, s gpubackend.Stream,
 ) gpubackend.Result {
-	if r := x.ranges.Fill(dst, 0, element, n, 1); r != gpubackend.Success {
+	at, r := x.ranges.Fill(dst, 0, element, n, 1)
+	if r != gpubackend.Success {
 		return r
 	}
-	return fill(dst, value, n, s)
+	return fill(at, value, n, s)
 }
 
 // box is row for a rectangle.
 func (x *Copies) box(
 	fill fillBox, element, dst, pitch, value, width, height uint64, s gpubackend.Stream,
 ) gpubackend.Result {
-	if r := x.ranges.Fill(dst, pitch, element, width, height); r != gpubackend.Success {
+	at, r := x.ranges.Fill(dst, pitch, element, width, height)
+	if r != gpubackend.Success {
 		return r
 	}
-	return fill(dst, pitch, value, width, height, s)
+	return fill(at, pitch, value, width, height, s)
 }
 
 // MemsetD8Async queues a fill of what may be filled.

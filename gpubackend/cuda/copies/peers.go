@@ -30,10 +30,10 @@ func (x *Copies) MemcpyPeerAsync(
 	switch {
 	case r != gpubackend.Success:
 		return r
-	case there == copyable.Host || here == copyable.Host:
+	case there.Side == copyable.Host || here.Side == copyable.Host:
 		return x.Copy(dst, src, bytes, s)
 	}
-	return x.calls.MemcpyPeerAsync(dst, to, src, from, bytes, s)
+	return x.calls.MemcpyPeerAsync(there.Address, to, here.Address, from, bytes, s)
 }
 
 // ends are contexts of two GPUs, the destination's and the source's.

@@ -17,6 +17,12 @@ const (
 	Graph       // the driver may not know it yet
 )
 
+// Place is where one side of a copy is, by the address that the driver knows.
+type Place struct {
+	Address uint64
+	Side
+}
+
 // MemoryType is the memory type of a side, as the driver is told.
 func (s Side) MemoryType() uint32 {
 	if s == Host {
@@ -40,6 +46,8 @@ type Ranges struct {
 	Host Spans
 	// OfGPUs is variables, and memory of graphs, which the driver doesn't know before they run.
 	OfGPUs Spans
+	// Told are addresses of ours for memory that the driver has elsewhere.
+	Told Told
 
 	calls                Calls
 	current              Current
@@ -78,62 +86,68 @@ func (g *Ranges) InWindow(addr uint64) bool { return addr-g.window < g.windowLen
 
 // At says where a range is: InvalidValue if it isn't the guest's. Where device memory ends is
 // checked by the driver, whose device copies it.
-func (g *Ranges) At(addr, bytes uint64, write bool) (Side, gpubackend.Result) {
+func (g *Ranges) At(addr, bytes uint64, write bool) (Place, gpubackend.Result) {
 	last := addr + max(bytes, 1) - 1
 	switch {
 	case last < addr:
-		return 0, gpubackend.InvalidValue
+		return Place{}, gpubackend.InvalidValue
 	case g.InWindow(addr):
 		if !g.InWindow(last) {
-			return 0, gpubackend.InvalidValue
+			return Place{}, gpubackend.InvalidValue
 		}
-		return Device, gpubackend.Success
+		return Place{addr, Device}, gpubackend.Success
 	case g.Host.Cover(addr, bytes, write):
-		return Host, gpubackend.Success
+		return Place{addr, Host}, gpubackend.Success
+	case g.Told.has(addr):
+		return g.Told.find(addr, bytes)
 	}
 	return g.ask(addr)
 }
 
 // ask asks the driver what is at an address outside the window.
-func (g *Ranges) ask(addr uint64) (Side, gpubackend.Result) {
+func (g *Ranges) ask(addr uint64) (Place, gpubackend.Result) {
 	c := g.current.Current()
 	if c == nil {
-		return 0, gpubackend.InvalidContext
+		return Place{}, gpubackend.InvalidContext
 	}
 	if dead := c.Dead(); dead != gpubackend.Success {
-		return 0, dead
+		return Place{}, dead
 	}
 	kind, r := g.calls.PointerAttribute(cudaabi.PointerAttributeMemoryType, addr)
 	switch {
 	case r == gpubackend.Success && uint32(kind) == cudaabi.MemoryTypeDevice:
-		return Device, r
+		return Place{addr, Device}, r
 	case r == gpubackend.Success:
-		return 0, gpubackend.InvalidValue
+		return Place{}, gpubackend.InvalidValue
 	case r == gpubackend.InvalidValue && g.OfGPUs.Cover(addr, 1, true):
-		return Graph, gpubackend.Success
+		return Place{addr, Graph}, gpubackend.Success
 	}
-	return 0, r
+	return Place{}, r
 }
 
 // Copy is At for both sides of a copy.
-func (g *Ranges) Copy(dst, src, bytes uint64) (to, from Side, r gpubackend.Result) {
+func (g *Ranges) Copy(dst, src, bytes uint64) (to, from Place, r gpubackend.Result) {
 	if to, r = g.At(dst, bytes, true); r == gpubackend.Success {
 		from, r = g.At(src, bytes, false)
 	}
 	return to, from, r
 }
 
-// Box is At for both sides of a box, with the pitches and slices that the driver is given.
+// Box is At for both sides of a box, with the pitches and slices that the driver is given. It puts
+// the addresses that the driver knows into the box.
 func (g *Ranges) Box(b *gpubackend.Box) (to, from Side, r gpubackend.Result) {
 	dst, ok := extent(b, b.DstPitch, b.DstSlice)
 	src, also := extent(b, b.SrcPitch, b.SrcSlice)
 	if !ok || !also {
 		return 0, 0, gpubackend.InvalidValue
 	}
-	if to, r = g.At(b.Dst, dst, true); r == gpubackend.Success {
-		from, r = g.At(b.Src, src, false)
+	there, r := g.At(b.Dst, dst, true)
+	if r != gpubackend.Success {
+		return 0, 0, r
 	}
-	return to, from, r
+	here, r := g.At(b.Src, src, false)
+	b.Dst, b.Src = there.Address, here.Address
+	return there.Side, here.Side, r
 }
 
 // addresses is how many addresses there are.
@@ -142,25 +156,28 @@ const addresses = gpubackend.Addresses
 // nullPage is where nothing ever lies, neither on a GPU nor on the host.
 const nullPage = 4096
 
-// Fill says whether a fill of rows, each so many elements wide, may write where it would. A fill of
-// nothing, or at address 0, is left to the driver, which accepts the latter in a capture.
-func (g *Ranges) Fill(dst, pitch, element, width, height uint64) gpubackend.Result {
+// Fill says whether a fill of rows, each so many elements wide, may write where it would, and at
+// which address that is for the driver. A fill of nothing, or at address 0, is left to the driver,
+// which accepts the latter in a capture.
+func (g *Ranges) Fill(
+	dst, pitch, element, width, height uint64,
+) (at uint64, r gpubackend.Result) {
 	if width == 0 || height == 0 {
-		return gpubackend.Success
+		return dst, gpubackend.Success
 	}
 	if width > addresses || element > 4 { // no element is larger, and the product must not wrap
-		return gpubackend.InvalidValue
+		return 0, gpubackend.InvalidValue
 	}
 	b := gpubackend.Box{Width: width * element, Height: height, Depth: 1}
 	bytes, ok := extent(&b, pitch, 0)
 	if !ok {
-		return gpubackend.InvalidValue
+		return 0, gpubackend.InvalidValue
 	}
 	if dst == 0 && bytes <= nullPage {
-		return gpubackend.Success
+		return 0, gpubackend.Success
 	}
-	_, r := g.At(dst, bytes, true)
-	return r
+	to, r := g.At(dst, bytes, true)
+	return to.Address, r
 }
 
 // extent is how many bytes lie between the first and the last byte of one side of a box; false if

@@ -66,8 +66,9 @@ func TestAt(t *testing.T) {
 		{"all addresses", shown, ^uint64(0), false, 0, refused},
 		{"no bytes", shown, 0, true, Host, 0},
 	} {
-		if side, r := g.At(test.addr, test.bytes, test.write); side != test.side || r != test.want {
-			t.Errorf("%s: side %d, result %d", test.name, side, r)
+		at, r := g.At(test.addr, test.bytes, test.write)
+		if at.Side != test.side || r != test.want || r == 0 && at.Address != test.addr {
+			t.Errorf("%s: %+v, result %d", test.name, at, r)
 		}
 	}
 }
@@ -114,6 +115,13 @@ func TestBoxAndFill(t *testing.T) {
 		})
 		return r
 	}
+	fill := func(dst, pitch, element, width, height uint64) gpubackend.Result {
+		at, r := g.Fill(dst, pitch, element, width, height)
+		if r == gpubackend.Success && at != dst {
+			t.Errorf("a fill at %#x is one at %#x", dst, at)
+		}
+		return r
+	}
 	for _, test := range []struct {
 		name string
 		r    gpubackend.Result
@@ -126,16 +134,16 @@ func TestBoxAndFill(t *testing.T) {
 		{"rows that wrap", box(64, 1<<40, 1, 1<<24, 0), false},
 		{"planes that wrap", box(64, 1, 1<<33, 64, 1<<31), false},
 		{"an immense row", box(1<<48, 1, 1, 0, 0), false},
-		{"a fill", g.Fill(shown, 256, 4, 16, 16), true},
-		{"a fill of nothing", g.Fill(8, 256, 4, 0, 16), true},
-		{"a fill at address 0", g.Fill(0, 0, 4, 1024, 1), true},
-		{"a fill at address 0 and far beyond", g.Fill(0, 0, 4, 1025, 1), false},
-		{"rows at address 0 and far beyond", g.Fill(0, 4096, 4, 1, 2), false},
-		{"a fill at another address of nothing", g.Fill(4, 0, 4, 1, 1), false},
-		{"a fill beyond the end", g.Fill(shown, 256, 4, 65, 16), false},
-		{"a fill of what is to be read", g.Fill(read, 0, 1, 1, 1), false},
-		{"elements of 5 bytes", g.Fill(shown, 256, 5, 1, 1), false},
-		{"more elements than addresses", g.Fill(shown, 0, 4, 1<<62+1, 1), false},
+		{"a fill", fill(shown, 256, 4, 16, 16), true},
+		{"a fill of nothing", fill(8, 256, 4, 0, 16), true},
+		{"a fill at address 0", fill(0, 0, 4, 1024, 1), true},
+		{"a fill at address 0 and far beyond", fill(0, 0, 4, 1025, 1), false},
+		{"rows at address 0 and far beyond", fill(0, 4096, 4, 1, 2), false},
+		{"a fill at another address of nothing", fill(4, 0, 4, 1, 1), false},
+		{"a fill beyond the end", fill(shown, 256, 4, 65, 16), false},
+		{"a fill of what is to be read", fill(read, 0, 1, 1, 1), false},
+		{"elements of 5 bytes", fill(shown, 256, 5, 1, 1), false},
+		{"more elements than addresses", fill(shown, 0, 4, 1<<62+1, 1), false},
 	} {
 		if (test.r == gpubackend.Success) != test.ok ||
 			!test.ok && test.r != gpubackend.InvalidValue {

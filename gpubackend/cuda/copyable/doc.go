@@ -6,6 +6,7 @@
 //
 //	spans.go     ranges of addresses, looked up by address
 //	copyable.go  what they are of, and what the driver says of others
+//	told.go      addresses that stand for others, which the guest doesn't know
 //
 // Rooms that give memory to the guest enter it here, and remove it before it is gone.
 package copyable

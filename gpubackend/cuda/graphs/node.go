@@ -139,14 +139,15 @@ func (x *Graphs) encodeMemory(m cmem.Memory, n *gpubackend.Node) {
 }
 
 func (x *Graphs) encodeFill(p cudaabi.MemsetNodeParamsV2, f *gpubackend.Fill) gpubackend.Result {
-	p.SetDst(f.Dst)
+	at, r := x.ranges.Fill(f.Dst, f.Pitch, f.Element, f.Width, f.Height)
+	p.SetDst(at)
 	p.SetPitch(f.Pitch)
 	p.SetValue(uint32(f.Value))
 	p.SetElementSize(uint32(f.Element))
 	p.SetWidth(f.Width)
 	p.SetHeight(f.Height)
 	p.SetCtx(uint64(x.contexts.CurrentHandle()))
-	return x.ranges.Fill(f.Dst, f.Pitch, f.Element, f.Width, f.Height)
+	return r
 }
 
 func (x *Graphs) encodeConditional(

@@ -27,7 +27,11 @@ func (x *Graphs) GraphNodeGet(node gpubackend.GraphNode) (*gpubackend.Node, gpub
 		return nil, r
 	}
 	defer m.Free()
-	return n, x.decode(n, m.Bytes())
+	r = x.decode(n, m.Bytes())
+	for _, at := range [...]*uint64{&n.Copy.Dst, &n.Copy.Src, &n.Fill.Dst} {
+		*at = x.ranges.Told.Back(*at)
+	}
+	return n, r
 }
 
 func (x *Graphs) decode(n *gpubackend.Node, b []byte) gpubackend.Result {

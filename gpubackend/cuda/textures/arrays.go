@@ -105,16 +105,18 @@ func (x *Textures) MipmappedArrayDestroy(a gpubackend.MipmappedArray) gpubackend
 
 // CopyArray queues a copy between arrays and device memory.
 func (x *Textures) CopyArray(memcpy3D []byte, s gpubackend.Stream) gpubackend.Result {
-	m := cudaabi.Memcpy3D(memcpy3D)
+	b := cmem.Copied(memcpy3D, 0)
+	defer b.Free()
+	m := cudaabi.Memcpy3D(b.Bytes())
 	for i, side := range [...]cudaabi.Memcpy3DSide{m.Src(), m.Dst()} {
 		if side.MemoryType() != cudaabi.MemoryTypeDevice {
 			continue
 		}
-		if _, r := x.ranges.At(side.Device(), 1, i == 1); r != gpubackend.Success {
+		at, r := x.ranges.At(side.Device(), 1, i == 1)
+		if r != gpubackend.Success {
 			return r
 		}
+		side.SetDevice(at.Address)
 	}
-	b := cmem.Copied(memcpy3D, 0)
-	defer b.Free()
 	return x.calls.Memcpy3DAsync(b, s)
 }
