@@ -243,6 +243,7 @@ func (d *Device) Close() {
 		d.log.Warn("closed with work in flight: device memory is freed by the end of the process")
 		return
 	}
+	d.EndAddresses()
 	d.memoryRoom.Close()
 	d.Driver.Close()
 }

@@ -151,18 +151,3 @@ func TestCodeThatStays(t *testing.T) {
 		t.Errorf("%d allocations are left", n)
 	}
 }
-
-// TestConstantIsTold: a program that knows where a constant is can't go on elsewhere.
-func TestConstantIsTold(t *testing.T) {
-	d := newDevice(t, movable)
-	m, _, _, r := d.ModuleLoadData(compiled(t, "plain.cubin"), nil, nil, nil)
-	must(t, "load", r)
-	if why := d.Unsavable(); why != "" {
-		t.Fatal(why)
-	}
-	_, _, r = d.ModuleGetGlobal(m, "plain") // to the fake, every module has it
-	must(t, "find a constant", r)
-	if why := d.Unsavable(); !strings.Contains(why, `"plain"`) {
-		t.Errorf("%q", why)
-	}
-}

@@ -13,8 +13,9 @@ import (
 // To the driver, a process that goes on from a file is a new one: what the driver chooses, it
 // chooses anew. Memory of the window is where it was, as its addresses are chosen here. Streams,
 // events, modules and functions get other handles, which only the worker sees. Code's variables are
-// in the window, too, if Options.MovableCode says so. Arrays are made anew, and given their
-// content. Programs with graphs, or with variables elsewhere, can't be saved.
+// in the window, too, if Options.MovableCode says so, and programs know constants by addresses that
+// are chosen here. Arrays are made anew, and given their content, as constants are. Programs with
+// graphs, or with variables elsewhere, can't be saved.
 
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
@@ -41,7 +42,10 @@ func (d *Device) SaveLayout(to io.Writer) error {
 	if err := d.memoryRoom.SaveLayout(to); err != nil {
 		return err
 	}
-	return d.SaveArrays(to)
+	if err := d.SaveArrays(to); err != nil {
+		return err
+	}
+	return d.SaveConstants(to)
 }
 
 // RestoreLayout implements gpubackend.Driver.
@@ -49,7 +53,10 @@ func (d *Device) RestoreLayout(from io.Reader) error {
 	if err := d.memoryRoom.RestoreLayout(from); err != nil {
 		return err
 	}
-	return d.RestoreArrays(from)
+	if err := d.RestoreArrays(from); err != nil {
+		return err
+	}
+	return d.RestoreConstants(from)
 }
 
 var errPlaced = errors.New("code has variables that were placed, which is off here (movable-code)")
@@ -75,6 +82,9 @@ func (d *Device) LayoutRestored() error {
 		return errors.New("pinned memory can't be registered with the driver again")
 	}
 	if err := d.ArraysRestored(); err != nil {
+		return err
+	}
+	if err := d.ConstantsRestored(); err != nil {
 		return err
 	}
 	return d.memoryRoom.LayoutRestored()

@@ -26,6 +26,9 @@ const (
 	// CUDA driver uses it. The windows of several GPUs follow one another (WindowOf).
 	Base   = 0x500000000000
 	Window = 1 << 40
+	// Behind is where no window of any number of GPUs reaches; the process's own program may lie a
+	// window further on.
+	Behind = Base + roomy*Window
 	// Granularity is cuMemCreate's: segments are multiples of it.
 	Granularity = cudaabi.MappingGranularity
 	// Alignment is the alignment of every allocation.

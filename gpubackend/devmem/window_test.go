@@ -13,7 +13,7 @@ func TestWindows(t *testing.T) {
 		16: Window / 4,
 	} {
 		window := WindowOf(gpus)
-		if window != want || Base+uint64(gpus)*window > program {
+		if window != want || Base+uint64(gpus)*window > Behind || Behind+Window > program {
 			t.Errorf("%d GPUs: %#x each, to %#x", gpus, window, Base+uint64(gpus)*window)
 		}
 	}

@@ -53,6 +53,8 @@ type Calls interface {
 	ClusterMap(first, second []byte) (uint64, gpubackend.Result)
 	DeviceGetAttribute(attribute int, device uint64) (int32, gpubackend.Result)
 	PointerAttribute(attribute, addr uint64) (uint64, gpubackend.Result)
+	MemAddressReserve(bytes, at uint64) (uint64, gpubackend.Result)
+	MemAddressFree(addr, bytes uint64) gpubackend.Result
 }
 
 // Memory counts what variables take.

@@ -10,6 +10,7 @@
 //	managed.go    images with managed variables, which are loaded in steps (package managed)
 //	placed.go     where those variables are, and what they begin with
 //	plain.go      variables that are placed where another process can have them
+//	constants.go  addresses of constants that another process can have, too (savedconstants.go)
 //	enumerate.go  the functions of modules and libraries
 //	describe.go   what a guest learns of a function
 //	cluster.go    clusters of launches

@@ -151,7 +151,7 @@ func (x *Code) forgetPlaced(p *placed, c *contexts.Context) {
 // plainGlobal returns a variable of a module or library unless it is managed: the guest couldn't
 // touch one that was overlooked.
 func (x *Code) plainGlobal(
-	of uint64, name string, addr, bytes uint64, r gpubackend.Result,
+	of uint64, a *variablesArea, name string, addr, bytes uint64, r gpubackend.Result,
 ) (uint64, uint64, gpubackend.Result) {
 	if r != gpubackend.Success {
 		return 0, 0, r
@@ -160,8 +160,11 @@ func (x *Code) plainGlobal(
 	if r == gpubackend.Success && managed != 0 {
 		return 0, 0, x.overlooked(name)
 	}
+	if at, ok := x.tell(a, name, addr, bytes); ok {
+		return at, bytes, gpubackend.Success
+	}
 	x.ranges.OfGPUs.Put(copyable.Span{Base: addr, Bytes: bytes, Writable: true})
-	x.told(of, name)
+	x.stays(of, name)
 	return addr, bytes, gpubackend.Success
 }
 
@@ -180,11 +183,12 @@ func (x *Code) ModuleGetGlobal(
 			return addr, bytes, gpubackend.Success
 		}
 	}
-	if addr, bytes, found := x.areas.find(m, name); found {
+	a := x.areas.of(m)
+	if addr, bytes, found := a.find(name); found {
 		return addr, bytes, gpubackend.Success
 	}
 	addr, bytes, r := x.calls.ModuleGetGlobal(m, name)
-	return x.plainGlobal(uint64(m), name, addr, bytes, r)
+	return x.plainGlobal(uint64(m), a, name, addr, bytes, r)
 }
 
 // LibraryGetGlobal is ModuleGetGlobal for a library.
@@ -199,13 +203,14 @@ func (x *Code) LibraryGetGlobal(
 			return addr, bytes, gpubackend.Success
 		}
 	}
-	if a := x.areas.libraries[l]; a != nil && x.contexts.Usable() {
+	a := x.areas.libraries[l]
+	if x.contexts.Usable() {
 		if addr, bytes, found := a.find(name); found {
 			return addr, bytes, gpubackend.Success
 		}
 	}
 	addr, bytes, r := x.calls.LibraryGetGlobal(l, name)
-	return x.plainGlobal(uint64(l), name, addr, bytes, r)
+	return x.plainGlobal(uint64(l), a, name, addr, bytes, r)
 }
 
 // LibraryGetManaged returns a managed variable, which all contexts share. Its address is known

@@ -36,8 +36,10 @@ type variablesArea struct {
 	*placed
 	base     uint64 // of the memory; the variables begin at a multiple of their alignment
 	contents [][]byte
-	memory   *budget.Account   // of contents
+	memory   *budget.Account   // of contents, and of constants
 	owner    *contexts.Context // of a module; nil for a library
+
+	constants []constant // of which the guest was told
 }
 
 // areas is all of them, and what can't be moved.
@@ -46,6 +48,9 @@ type areas struct {
 	libraries map[gpubackend.Library]*variablesArea
 	lent      map[gpubackend.Module]gpubackend.Library // a library's modules
 	stays     map[uint64]string                        // why code stays, by module or library
+
+	reserved, refused bool                  // the addresses of constants
+	restored          map[uint64][]constant // until their code is made, by its area's base
 }
 
 func newAreas() areas {
@@ -57,16 +62,20 @@ func newAreas() areas {
 	}
 }
 
-// find is a variable of a module, which may be a library's.
-func (a *areas) find(m gpubackend.Module, name string) (addr, bytes uint64, found bool) {
-	of := a.modules[m]
-	if of == nil {
-		of = a.libraries[a.lent[m]]
+// of is that of a module, which may be a library's; nil: it has none.
+func (a *areas) of(m gpubackend.Module) *variablesArea {
+	if of := a.modules[m]; of != nil {
+		return of
 	}
-	if of == nil {
+	return a.libraries[a.lent[m]]
+}
+
+// find is a variable of an area, which may be nil.
+func (a *variablesArea) find(name string) (addr, bytes uint64, found bool) {
+	if a == nil {
 		return 0, 0, false
 	}
-	return of.find(name)
+	return a.placed.find(name)
 }
 
 // open returns the code of an image with its variables in an area, which is nil if there are none,
@@ -123,6 +132,7 @@ func (x *Code) made() (n int) {
 func (x *Code) shared() bool { return len(x.areas.libraries) > 0 && x.made() > 0 }
 
 func (x *Code) free(a *variablesArea) {
+	x.forgetConstants(a)
 	x.placing.FreeVariables(a.base)
 	a.memory.Close()
 }
@@ -145,6 +155,9 @@ func (x *Code) fillArea(
 		if len(content) > 0 {
 			r = x.filling.Put(a.at+v.Offset, content)
 		}
+	}
+	if r == gpubackend.Success {
+		r = x.tellAgain(a, global)
 	}
 	a.filled = r == gpubackend.Success
 	return r
@@ -248,8 +261,8 @@ func loadMovable[H ~uint64](
 	return h, infoUsed, errorUsed, r
 }
 
-// told notes that the guest has been told where the driver has a variable.
-func (x *Code) told(h uint64, name string) {
+// stays notes that the guest has been told where the driver has a variable.
+func (x *Code) stays(h uint64, name string) {
 	if x.options.Movable && x.areas.stays[h] == "" {
 		x.areas.stays[h] = "it knows where constant \"" + name + "\" is"
 	}
@@ -294,5 +307,6 @@ func (x *Code) endAreas(c *contexts.Context) {
 	}
 	for _, a := range x.areas.libraries {
 		a.filled = false
+		x.forgetConstants(a)
 	}
 }

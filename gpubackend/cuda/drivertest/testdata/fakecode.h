@@ -7,9 +7,16 @@ struct function {
 	u64 size[8];
 	int n;
 };
+// A constant is one of those called "constant0" and so on; each load has others.
+struct constant {
+	char content[64];
+};
+static struct constant bank[64][4];
+static int banks;
 struct module {
 	struct function f[8];
 	int n;
+	struct constant *constants;
 };
 
 static int refuse_elf; // images that begin as ELF files do are refused
@@ -84,6 +91,9 @@ static CUresult load(void **out, const char *image, unsigned n, const int *id, v
 	if (text)
 		return CUDA_ERROR_INVALID_PTX;
 	struct module *m = calloc(1, sizeof(*m));
+	m->constants = bank[banks++ % 64];
+	for (int i = 0; i < 4; i++)
+		memset(&m->constants[i], 'a' + i, sizeof(m->constants[i]));
 	for (const char *p = image; (p = strstr(p, ".entry ")) && m->n < 8; p++) {
 		sscanf(p + 7, "%63[A-Za-z0-9_]", m->f[m->n].name);
 		layout(&m->f[m->n++]);
@@ -178,9 +188,15 @@ __attribute__((constructor)) API CUresult fake_reload(void)
 	return CUDA_SUCCESS;
 }
 
-static CUresult variable(u64 *p, size_t *n, const char *name)
+static CUresult variable(u64 *p, size_t *n, const struct module *m, const char *name)
 {
-	for (unsigned i = 0; i < sizeof(contents) / sizeof(contents[0]); i++)
+	int i;
+	if (sscanf(name, "constant%d", &i) == 1 && i >= 0 && i < 4) {
+		*p = (u64)&m->constants[i];
+		*n = sizeof(m->constants[i]);
+		return CUDA_SUCCESS;
+	}
+	for (i = 0; i < (int)(sizeof(contents) / sizeof(contents[0])); i++)
 		if (!strcmp(name, contents[i].name)) {
 			*p = (u64)contents[i].content;
 			*n = contents[i].n;
@@ -194,22 +210,19 @@ static CUresult variable(u64 *p, size_t *n, const char *name)
 API CUresult cuModuleGetGlobal_v2(u64 *p, size_t *n, struct module *m, const char *name)
 {
 	IN_CONTEXT;
-	(void)m;
-	return variable(p, n, name);
+	return variable(p, n, m, name);
 }
 
 API CUresult cuLibraryGetGlobal(u64 *p, size_t *n, struct module *m, const char *name)
 {
 	COUNT;
-	(void)m;
-	return variable(p, n, name);
+	return variable(p, n, m, name);
 }
 
 API CUresult cuLibraryGetManaged(u64 *p, size_t *n, struct module *m, const char *name)
 {
 	COUNT;
-	(void)m;
-	return strcmp(name, "hidden") ? CUDA_ERROR_NOT_FOUND : variable(p, n, name);
+	return strcmp(name, "hidden") ? CUDA_ERROR_NOT_FOUND : variable(p, n, m, name);
 }
 
 API CUresult cuLibraryGetModule(void **out, struct module *m)

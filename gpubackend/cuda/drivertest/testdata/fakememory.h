@@ -11,7 +11,8 @@ static int on_device(u64 p)
 	for (int i = 0; i < 16; i++)
 		if (p - reserved[i].base < reserved[i].size)
 			return 1;
-	return p == PLAIN || p == HIDDEN || p - (u64)contents < sizeof(contents);
+	return p == PLAIN || p == HIDDEN || p - (u64)contents < sizeof(contents) ||
+	       p - (u64)bank < sizeof(bank);
 }
 
 static int places(int type, u64 p)
