@@ -225,7 +225,7 @@ class Place:
         if self.qemu:
             self.qemu.kill()
             self.qemu.wait()
-        for end, seconds in [(lambda: None, 5), (self.device.terminate, 30), (self.device.kill, 5)]:
+        for end, seconds in [(lambda: None, 2), (self.device.terminate, 30), (self.device.kill, 5)]:
             try:
                 end()
                 self.device.wait(seconds)
