@@ -42,6 +42,29 @@ func TestSuspendedUnderLoad(t *testing.T) {
 	})
 }
 
+// TestMappedSuspendedUnderLoad does the same with memory that is mapped by hand, while its mappings
+// change.
+func TestMappedSuspendedUnderLoad(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keepsmapped"), "0")
+		p.commands(t, 500)
+		p.moves(t)
+		for range 20 {
+			out, stays := p.suspend(t)
+			now := p.state(t)
+			// 32 MiB of cudaMalloc, and four pieces that are always there
+			if out < 40<<20 || now.State.Image != out || used(now) != stays {
+				t.Fatalf("%d bytes moved out (want 40 MiB), %d stay; %d are used, %+v", out, stays,
+					used(now), now.State)
+			}
+			n := now.Programs[0].Stats["commands"]
+			p.must(t, "resume")
+			p.commands(t, n+100)
+		}
+	})
+}
+
 func used(a *admin.Answer) (sum uint64) {
 	for _, m := range a.Memory {
 		sum += m.Used

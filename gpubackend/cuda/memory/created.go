@@ -6,7 +6,8 @@ import "github.com/paracuda/paracuda/gpubackend"
 
 // created is memory of CreateMemory. It is a segment of the heap of its own, by whose address it is
 // named. There it is mapped only from the first time that it is copied to be moved: that the guest
-// has mapped it, or lets its GPU reach it, isn't certain.
+// has mapped it, or lets its GPU reach it, isn't certain. A kernel that guesses the address finds
+// memory of its own program there.
 type created struct {
 	compression uint64
 	handle      uint64              // of the driver
