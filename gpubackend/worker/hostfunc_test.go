@@ -7,9 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
+	"github.com/paracuda/paracuda/gpubackend/worker/precopied"
 )
 
 // streamDriver has one stream of host functions, each due when the one before was released, and a
@@ -110,6 +115,59 @@ func TestCallThatWaitsForHostFunctions(t *testing.T) {
 			t.Fatalf("function %d was announced as number %d", token, i+1)
 		}
 	}
+}
+
+// waitingSums is a device that loads a kernel for its sums, and so waits for a host function.
+type waitingSums struct {
+	*streamDriver
+	wait chan struct{} // closed when it waits
+}
+
+func (d waitingSums) SumPieces(
+	key uint64, list []gpubackend.Piece, sums []uint64,
+) gpubackend.Result {
+	close(d.wait)
+	<-d.released
+	return d.streamDriver.SumPieces(key, list, sums)
+}
+
+// TestCopyAheadWaitsForHostFunctions: memory is copied ahead while a host function runs, for which
+// the device waits.
+func TestCopyAheadWaitsForHostFunctions(t *testing.T) {
+	r := newRig(t)
+	r.driver.memory = make([]byte, sectorsum.Bytes)
+	d := waitingSums{newStreamDriver(t, r.driver), make(chan struct{})}
+	r.use(d)
+	defer r.hostFuncs.Close()
+	device := r.connect(t)
+	if got := r.call(t, gpubackend.OpHostFunc, 0, 7); got != gpubackend.Success {
+		t.Fatalf("function: %d", got)
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		r.guestThread(1, func(uint64) { <-d.wait })
+	}()
+	buffer, err := unix.MemfdCreate("buffer", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Ftruncate(buffer, precopied.BufferBytes); err != nil {
+		t.Fatal(err)
+	}
+	r.say(handover.Message{Kind: handover.KindPrecopy, Files: handover.Files{Object: true}}, buffer)
+	r.say(handover.Message{Kind: handover.KindPrecopy})
+	r.say(handover.Message{Kind: handover.KindPrecopy}) // this one compares
+	for _, want := range []int{0, 1, 0} {
+		if err := r.handle(<-r.messages); err != nil {
+			t.Fatal(err)
+		}
+		if m := answerOf(t, device); m.Error != "" || len(m.Sectors) != want {
+			t.Errorf("%d sectors, want %d: %s", len(m.Sectors), want, m.Error)
+		}
+	}
+	<-gone
+	r.precopied.End()
 }
 
 // TestHostFunctionsHeld: while the device process changes memory or queue, nothing is written.

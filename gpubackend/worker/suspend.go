@@ -56,8 +56,11 @@ func (w *Worker) noCopy() error {
 	return nil
 }
 
-// precopy copies some device memory ahead, and answers.
+// precopy copies some device memory ahead, and answers. Host functions go on meanwhile: the driver
+// may wait for them when it loads the kernel that compares memory.
 func (w *Worker) precopy(m *handover.Message, buffer int) error {
+	w.hostFuncs.LetGo()
+	defer w.hostFuncs.Hold()
 	answer := &handover.Message{Kind: handover.KindPrecopied}
 	var err error
 	switch {
