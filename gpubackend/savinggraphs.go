@@ -15,6 +15,7 @@ type NodeState struct {
 	Context  Context
 	What     Node        // without its child graph
 	After    []int       // numbers of the nodes that it comes after
+	Edges    []byte      // CUgraphEdgeData of each of these; none: all are zero
 	Child    *GraphState // of a node that has one
 	Disabled bool        // in an executable graph
 }
@@ -31,8 +32,8 @@ type ExecState struct {
 type SavingGraphs interface {
 	// FixedGraphs is how many things in graphs can't be made again; -1: no graph can.
 	FixedGraphs() int
-	// SaveGraphs lists the graphs that lie in no other, and the executable ones.
-	SaveGraphs() ([]GraphState, []ExecState, error)
+	// SaveGraphs reads graphs that lie in no other, and executable ones: all that there are.
+	SaveGraphs(graphs []Graph, execs []GraphExec) ([]GraphState, []ExecState, error)
 	// RestoreGraphs makes them. It replaces the handles of graphs and nodes, which are those of the
 	// saved device, by its own; all other handles are its own already. After an error the device
 	// can't be used.
@@ -43,7 +44,7 @@ type SavingGraphs interface {
 func (Unsaved) FixedGraphs() int { return -1 }
 
 // SaveGraphs implements SavingGraphs.
-func (Unsaved) SaveGraphs() ([]GraphState, []ExecState, error) {
+func (Unsaved) SaveGraphs([]Graph, []GraphExec) ([]GraphState, []ExecState, error) {
 	return nil, nil, NotSupported.Err()
 }
 

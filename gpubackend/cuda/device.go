@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/graphs"
+	"github.com/paracuda/paracuda/gpubackend/cuda/graphs/exec"
 	"github.com/paracuda/paracuda/gpubackend/cuda/green"
 	"github.com/paracuda/paracuda/gpubackend/cuda/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/cuda/launches"
@@ -67,7 +68,8 @@ const ContextBytes = memory.ContextBytes
 // passed has the methods that no room has: these go straight to the driver.
 type passed struct{ *driver.Driver }
 
-// unsaved has what can't be saved. Like passed it is one level deeper than the rooms.
+// unsaved has what the driver does by itself, or can't tell. Like passed it is one level deeper
+// than the rooms.
 type unsaved struct{ gpubackend.Unsaved }
 
 // The rooms, by the names that they have in Device.
@@ -79,7 +81,7 @@ type (
 	launchRoom     = launches.Launches
 	codeRoom       = code.Code
 	streamRoom     = streams.Streams
-	graphRoom      = graphs.Graphs
+	graphRoom      = exec.Exec
 	textureRoom    = textures.Textures
 	limitRoom      = limits.Limits
 	greenRoom      = green.Green
@@ -172,9 +174,10 @@ func furnish(calls *driver.Driver, o Options) *Device {
 		Placing: d.memoryRoom, Filling: d.copyRoom,
 		CopyOut: d.copyRoom.CopyOut, Ending: d.launchRoom.Forget,
 	}, code.Options{Host: o.HostMemory, Log: o.Log, Movable: o.MovableCode})
-	d.graphRoom = graphs.New(calls, x, d.gpus, d.ranges, d.As(ledger.Graphs), graphs.Needs{
+	g := graphs.New(calls, x, d.gpus, d.ranges, d.As(ledger.Graphs), graphs.Needs{
 		HostNode: d.streamRoom.HostNode, FunctionOf: d.codeRoom.KernelGetFunction,
 	})
+	d.graphRoom = exec.New(calls, x, g)
 	arrays := memory.NewCharges(d.As(ledger.Arrays), x)
 	d.textureRoom = textures.New(calls, x, d.ranges, arrays, o.HostMemory,
 		d.launchRoom.EndReplays, d.memoryRoom.Backed)

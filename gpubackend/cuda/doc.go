@@ -26,7 +26,8 @@
 //	launches    launches and replays
 //	streams     streams, events, captures, host functions
 //	code        modules, libraries, functions, links, managed variables
-//	graphs      graphs, their nodes, and the memory that they allocate
+//	graphs      graphs, their nodes, and the memory that they allocate; graphs/exec the executable
+//	            ones, and how graphs are made again
 //	textures    arrays, texture and surface objects, references
 //	green       green contexts
 //	limits      limits of contexts that take memory

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
@@ -14,8 +15,8 @@ import (
 // chooses anew. Memory of the window is where it was, as its addresses are chosen here. Streams,
 // events, modules and functions get other handles, which only the worker sees. Code's variables are
 // in the window, too, if Options.MovableCode says so, and programs know constants by addresses that
-// are chosen here. Arrays are made anew, and given their content, as constants are. Programs with
-// graphs, or with variables elsewhere, can't be saved.
+// are chosen here. Arrays are made anew, and given their content, as constants are. Graphs are made
+// anew as package exec has them. Programs with variables elsewhere can't be saved.
 
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
@@ -73,6 +74,15 @@ func (d *Device) PlaceCode(address uint64) error {
 		return errPlaced
 	}
 	return d.PlaceNext(address)
+}
+
+// StreamBeginCaptureToGraph begins a capture, which changes a graph.
+func (d *Device) StreamBeginCaptureToGraph(
+	s gpubackend.Stream, g gpubackend.Graph, nodes []gpubackend.GraphNode, edges []byte,
+	mode uint64,
+) gpubackend.Result {
+	d.Changing(g)
+	return d.streamRoom.StreamBeginCaptureToGraph(s, g, nodes, edges, mode)
 }
 
 // LayoutRestored implements gpubackend.Driver. Pinned memory was registered before there was a

@@ -24,6 +24,7 @@ type graphRig struct {
 	at               uint64
 	inner, outer     gpubackend.Graph
 	first, second    gpubackend.GraphNode
+	made             []gpubackend.Graph
 	graphs           []gpubackend.GraphState
 	execs            []gpubackend.ExecState
 	changed, removed gpubackend.GraphExec
@@ -43,8 +44,9 @@ func newGraphRig(t *testing.T) *graphRig {
 	child := addNode(t, r.Device, r.outer, &gpubackend.Node{Type: gpubackend.NodeGraph,
 		Child: r.inner})
 	addNode(t, r.Device, r.outer, fillOne(r.at+2, 3), child)
-	_, result = r.GraphClone(r.inner)
+	clone, result := r.GraphClone(r.inner)
 	ok(t, result)
+	r.made = []gpubackend.Graph{r.inner, clone}
 	r.changed, result = r.GraphInstantiateWithFlags(r.inner, 0)
 	ok(t, result)
 	ok(t, r.GraphExecNodeSet(r.changed, r.second, fillOne(r.at+1, 9)))
@@ -53,10 +55,14 @@ func newGraphRig(t *testing.T) *graphRig {
 	ok(t, result)
 	ok(t, r.GraphDestroy(r.outer))
 	var err error
-	if r.graphs, r.execs, err = r.SaveGraphs(); err != nil {
+	if r.graphs, r.execs, err = r.save(); err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+func (r *graphRig) save() ([]gpubackend.GraphState, []gpubackend.ExecState, error) {
+	return r.SaveGraphs(r.made, []gpubackend.GraphExec{r.changed, r.removed})
 }
 
 // TestSavedGraphs: another device has the same graphs, and the executable ones do what they did.
@@ -101,13 +107,13 @@ func TestSavedGraphs(t *testing.T) {
 func TestGraphsThatCantBeSaved(t *testing.T) {
 	r := newGraphRig(t)
 	ok(t, r.MemFree(r.at))
-	if _, _, err := r.SaveGraphs(); err == nil {
+	if _, _, err := r.save(); err == nil {
 		t.Error("memory is gone")
 	}
 	r = newGraphRig(t)
 	_, result := r.GraphConditionalHandle(r.inner, 0, 0)
 	ok(t, result)
-	if _, _, err := r.SaveGraphs(); err == nil || r.FixedGraphs() != 1 {
+	if _, _, err := r.save(); err == nil || r.FixedGraphs() != 1 {
 		t.Errorf("it has a condition: %v, %d", err, r.FixedGraphs())
 	}
 }
@@ -120,6 +126,9 @@ func TestStrangeGraphs(t *testing.T) {
 		"after less than none": func(r *graphRig) { r.graphs[0].Nodes[0].After = []int{-1} },
 		"after itself":         func(r *graphRig) { r.graphs[0].Nodes[0].After = []int{0} },
 		"twice after":          func(r *graphRig) { r.graphs[0].Nodes[1].After = []int{0, 0} },
+		"an edge with a port": func(r *graphRig) {
+			r.graphs[0].Nodes[1].Edges = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+		},
 		"a node twice": func(r *graphRig) {
 			r.graphs[0].Nodes[1].Node = r.graphs[0].Nodes[0].Node
 		},

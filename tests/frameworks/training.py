@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: training.py torch|cupy|jax
+"""Usage: training.py torch|torchgraph|cupy|jax
 
 Trains a model for some seconds, so that the VM can be suspended meanwhile, and prints losses bit
 for bit. Two runs on the same GPU print the same: only deterministic algorithms are used.
@@ -11,7 +11,7 @@ import sys
 from sections import imported, run, section
 
 BATCH, WIDTH = 512, 1024
-STEPS = {"torch": 3000, "cupy": 6000, "jax": 12000}
+STEPS = {"torch": 3000, "torchgraph": 40000, "cupy": 6000, "jax": 12000}
 LOSSES = 20  # so many are printed
 
 
@@ -42,6 +42,40 @@ def torch_steps(steps):
         loss.backward()
         optimizer.step()
         if wanted(step, steps):
+            yield loss.item()
+
+
+def torchgraph_steps(steps):
+    """A step is captured, and launched again and again."""
+    import torch
+    from torch import nn
+
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(1)
+    x = torch.randn(BATCH, WIDTH, device="cuda")
+    y = x.sin().sum(1, keepdim=True)
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.LayerNorm(WIDTH),
+                          nn.Dropout(0.1), nn.Linear(WIDTH, 1)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, capturable=True)
+
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    other = torch.cuda.Stream()
+    with torch.cuda.stream(other):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(other)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+    for n in range(steps):
+        graph.replay()
+        if wanted(n, steps):
             yield loss.item()
 
 
@@ -93,7 +127,8 @@ def main():
         os.environ.setdefault("XLA_FLAGS", "--xla_gpu_deterministic_ops=true "
                                            "--xla_gpu_autotune_level=0")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    make = {"torch": torch_steps, "cupy": cupy_steps, "jax": jax_steps}[name]
+    make = {"torch": torch_steps, "torchgraph": torchgraph_steps, "cupy": cupy_steps,
+            "jax": jax_steps}[name]
     losses = []
 
     @section("begins", tolerance=0)

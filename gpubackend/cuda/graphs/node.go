@@ -71,6 +71,15 @@ func (x *Graphs) GraphExecNodeSet(
 	return x.calls.GraphExecNodeSetParams(exec, node, m)
 }
 
+// Check says whether a node can be what it is now: whether its memory is still there.
+func (x *Graphs) Check(n *gpubackend.Node) gpubackend.Result {
+	m, r := x.encode(n)
+	if r == gpubackend.Success {
+		m.Free()
+	}
+	return r
+}
+
 // encode makes CUgraphNodeParams, and behind it what it points to.
 func (x *Graphs) encode(n *gpubackend.Node) (cmem.Memory, gpubackend.Result) {
 	tail := len(n.Access) + len(n.Ops) + len(n.Launch.Parameters)

@@ -3,7 +3,6 @@
 package graphs
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -24,12 +23,12 @@ func (x *Graphs) FixedGraphs() int {
 	return len(x.memory) + len(x.conditions.all)
 }
 
-// States are the graphs that lie in no other, in the order in which they were made.
-func (x *Graphs) States() (list []gpubackend.GraphState, err error) {
-	for _, object := range x.options.Handles.All() {
-		g, ok := object.(*Graph)
-		if !ok || g.Owner != nil {
-			continue
+// States are what graphs are.
+func (x *Graphs) States(graphs []gpubackend.Graph) (list []gpubackend.GraphState, err error) {
+	for _, h := range graphs {
+		g, result := x.Find(h)
+		if result != gpubackend.Success {
+			return nil, result.Err()
 		}
 		if g.busy() {
 			return nil, errCaptured
@@ -40,9 +39,6 @@ func (x *Graphs) States() (list []gpubackend.GraphState, err error) {
 		}
 		list = append(list, *s)
 	}
-	slices.SortFunc(list, func(a, b gpubackend.GraphState) int {
-		return cmp.Compare(a.Graph, b.Graph)
-	})
 	return list, nil
 }
 
@@ -122,6 +118,9 @@ func (r *Remaking) Graph(s *gpubackend.GraphState, named bool) (*Graph, gpubacke
 		g.Nodes = append(g.Nodes, n)
 	}
 	for i, n := range g.Nodes {
+		if !PlainEdges(s.Nodes[i].Edges) {
+			return nil, gpubackend.NotSupported
+		}
 		for _, b := range s.Nodes[i].After {
 			if b < 0 || b >= len(g.Nodes) || b == i || slices.Contains(n.After, g.Nodes[b]) {
 				return nil, gpubackend.InvalidValue

@@ -66,7 +66,7 @@ func (s *Graphs) state(g *SavedGraph, to *gpubackend.GraphState, with *Restoring
 	for i := range g.Nodes {
 		n, m := &g.Nodes[i], &to.Nodes[i]
 		m.Node, m.Origin = gpubackend.GraphNode(n.Number), gpubackend.GraphNode(n.Origin)
-		m.After, m.Disabled = n.After, n.Disabled
+		m.After, m.Edges, m.Disabled = n.After, n.Edges, n.Disabled
 		if result := s.decodeSaved(n, m, with); result != gpubackend.Success {
 			return fmt.Errorf("%w have a node that can't be: %w", errSaved, result.Err())
 		}

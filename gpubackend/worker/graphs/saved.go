@@ -5,6 +5,7 @@ package graphs
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
@@ -32,6 +33,7 @@ type SavedNode struct {
 	Record         []byte      // what it does
 	Attributes     []byte      // of a launch
 	After          []int       // positions of those that it comes after
+	Edges          []byte      // what is known of these edges; none: nothing
 	Graph          *SavedGraph // that it has
 	Disabled       bool        // in an executable graph
 }
@@ -62,7 +64,7 @@ func (s *Graphs) Save() (*Saved, error) {
 	if s.Objects.Count(object.Graph)+s.Objects.Count(object.GraphExec) == 0 {
 		return &Saved{}, nil
 	}
-	graphs, execs, err := s.Driver.SaveGraphs()
+	graphs, execs, err := s.Driver.SaveGraphs(s.all())
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +102,21 @@ func (s *Graphs) Save() (*Saved, error) {
 		return nil, fmt.Errorf("%w has %d objects, not %d", errSaved, v.named, s.Saves())
 	}
 	return saved, nil
+}
+
+// all are the device's own handles of the graphs that lie in no other, and of the executable ones.
+func (s *Graphs) all() (list []gpubackend.Graph, execs []gpubackend.GraphExec) {
+	for h, native := range s.Objects.All(object.Graph) {
+		if s.Objects.Parent(h) == 0 {
+			list = append(list, gpubackend.Graph(native))
+		}
+	}
+	for _, native := range s.Objects.All(object.GraphExec) {
+		execs = append(execs, gpubackend.GraphExec(native))
+	}
+	slices.Sort(list)
+	slices.Sort(execs)
+	return list, execs
 }
 
 // Saves is how many objects Restore makes of what Save returns.
@@ -144,6 +161,7 @@ func (v *saving) node(n *gpubackend.NodeState, graph uint64) (*SavedNode, error)
 	}
 	s := &SavedNode{
 		Number: uint64(n.Node), Handle: h, Origin: uint64(n.Origin), After: n.After,
+		Edges:      n.Edges,
 		Context:    v.names[object.Context][uint64(n.Context)],
 		Attributes: n.What.Launch.Attributes, Disabled: n.Disabled,
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -19,9 +20,15 @@ type savedDriver struct {
 	fakeDriver
 	graphs []gpubackend.GraphState
 	execs  []gpubackend.ExecState
+
+	asked      []gpubackend.Graph // for their states
+	askedExecs []gpubackend.GraphExec
 }
 
-func (d *savedDriver) SaveGraphs() ([]gpubackend.GraphState, []gpubackend.ExecState, error) {
+func (d *savedDriver) SaveGraphs(graphs []gpubackend.Graph, execs []gpubackend.GraphExec) (
+	[]gpubackend.GraphState, []gpubackend.ExecState, error,
+) {
+	d.asked, d.askedExecs = graphs, execs
 	return d.graphs, d.execs, nil
 }
 
@@ -60,7 +67,7 @@ func program() (r *rig, d *savedDriver) {
 	record := gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: 9}
 	child := &gpubackend.GraphState{Graph: 3, Nodes: []gpubackend.NodeState{
 		{Node: 31, Origin: 12, Context: 5, What: record}, {Node: 32, Context: 5, What: kernel,
-			After: []int{0}},
+			After: []int{0}, Edges: []byte("an edge.")},
 	}}
 	d.graphs = []gpubackend.GraphState{{Graph: 1, Nodes: []gpubackend.NodeState{
 		{Node: 11, Context: 5, What: gpubackend.Node{Type: gpubackend.NodeGraph}, Child: child},
@@ -110,6 +117,10 @@ func TestSaved(t *testing.T) {
 	saved, err := r.Save()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Equal(d.asked, []gpubackend.Graph{1}) ||
+		!slices.Equal(d.askedExecs, []gpubackend.GraphExec{8}) {
+		t.Errorf("%v and %v are saved", d.asked, d.askedExecs)
 	}
 	other, has, err := r.restore(t, saved)
 	if err != nil {

@@ -3,41 +3,37 @@
 package exec
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
 )
 
 // SaveGraphs implements gpubackend.SavingGraphs.
-func (x *Exec) SaveGraphs() ([]gpubackend.GraphState, []gpubackend.ExecState, error) {
-	list, err := x.options.Graphs.States()
+func (x *Exec) SaveGraphs(graphs []gpubackend.Graph, list []gpubackend.GraphExec) (
+	[]gpubackend.GraphState, []gpubackend.ExecState, error,
+) {
+	states, err := x.options.Graphs.States(graphs)
 	if err != nil {
 		return nil, nil, err
 	}
 	var execs []gpubackend.ExecState
-	for h, object := range x.options.Handles.All() {
-		e, ok := object.(*executable)
-		if !ok {
-			continue
+	for _, h := range list {
+		e, result := x.executable(h)
+		if result != gpubackend.Success {
+			return nil, nil, result.Err()
 		}
 		s, err := x.options.Graphs.State(e.graph)
 		if err != nil {
 			return nil, nil, err
 		}
 		e.markDisabled(s, e.graph)
-		state := gpubackend.ExecState{Exec: gpubackend.GraphExec(h), Flags: e.flags, Graph: *s}
+		state := gpubackend.ExecState{Exec: h, Flags: e.flags, Graph: *s}
 		source := gpubackend.Graph(e.source.Handle)
 		if g, _ := x.options.Graphs.Find(source); g == e.source {
 			state.Source = source
 		}
 		execs = append(execs, state)
 	}
-	slices.SortFunc(execs, func(a, b gpubackend.ExecState) int {
-		return cmp.Compare(a.Exec, b.Exec)
-	})
-	return list, execs, nil
+	return states, execs, nil
 }
 
 // markDisabled says which nodes are disabled.

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package exec
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+)
+
+// away makes the graphs of a process again in another one. It returns the new handles by the old.
+func (r *rig) away(graphs []gpubackend.Graph, execs []gpubackend.GraphExec) (*rig, moved, error) {
+	states, execStates, err := r.SaveGraphs(graphs, execs)
+	if err != nil {
+		return nil, moved{}, err
+	}
+	m := moved{map[gpubackend.Graph]gpubackend.Graph{}, nodes{},
+		map[gpubackend.GraphExec]gpubackend.GraphExec{}}
+	other := newRig(r.f.t)
+	other.f.last = 1 << 30 // no handle is right by chance
+	was := handles(states)
+	other.must(other.RestoreGraphs(states, execStates))
+	for i, h := range handles(states) {
+		m.nodes[was[i]] = h
+	}
+	for i := range graphs {
+		m.graphs[graphs[i]] = states[i].Graph
+	}
+	for i := range execs {
+		m.execs[execs[i]] = execStates[i].Exec
+	}
+	return other, m, nil
+}
+
+type moved struct {
+	graphs map[gpubackend.Graph]gpubackend.Graph
+	nodes  nodes
+	execs  map[gpubackend.GraphExec]gpubackend.GraphExec
+}
+
+// handles are those of all nodes.
+func handles(list []gpubackend.GraphState) (all []gpubackend.GraphNode) {
+	for _, g := range list {
+		for _, n := range g.Nodes {
+			all = append(all, n.Node)
+			if n.Child != nil {
+				all = append(all, handles([]gpubackend.GraphState{*n.Child})...)
+			}
+		}
+	}
+	return all
+}
+
+// TestNothingIsCopied as long as graphs only are instantiated, launched and destroyed.
+func TestNothingIsCopied(t *testing.T) {
+	r := newRig(t)
+	g := r.create()
+	r.add(g, fill(1))
+	e := r.instantiate(g)
+	r.must(r.GraphDestroy(g))
+	if r.f.cloned != 0 || len(r.f.graphs) != 2 {
+		t.Errorf("%d copies, %d graphs", r.f.cloned, len(r.f.graphs))
+	}
+	r.must(r.GraphExecDestroy(e))
+	if len(r.f.graphs) != 0 || len(r.sources)+len(r.execs) != 0 {
+		t.Errorf("%d graphs are left", len(r.f.graphs))
+	}
+}
+
+// TestRandomPrograms: whatever a program does with its graphs, another process has them, and its
+// executable graphs do the same, now and when both go on.
+func TestRandomPrograms(t *testing.T) {
+	for seed := range uint64(300) {
+		p := newProgram(t, seed)
+		for range 40 {
+			p.step()
+		}
+		other, m, err := p.away(p.graphs, p.execs)
+		if errors.Is(err, errInner) {
+			continue // an executable graph is older than the first handle of what is in it
+		}
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		p.compare(other, m, seed)
+		p.goOn(other, m, seed)
+		p.compare(other, m, seed)
+		again, n, err := other.away(values(p.graphs, m.graphs), values(p.execs, m.execs))
+		if err != nil {
+			t.Fatalf("seed %d, again: %v", seed, err)
+		}
+		p.compare(again, m.then(n), seed)
+		for _, e := range p.execs {
+			p.must(p.GraphExecDestroy(e))
+		}
+		for _, g := range p.graphs {
+			p.must(p.GraphDestroy(g))
+		}
+		if len(p.f.graphs)+len(p.f.nodes)+len(p.sources) != 0 {
+			t.Fatalf("seed %d: %d graphs, %d nodes are left", seed, len(p.f.graphs),
+				len(p.f.nodes))
+		}
+	}
+}
+
+func values[K comparable](keys []K, m map[K]K) (list []K) {
+	for _, k := range keys {
+		list = append(list, m[k])
+	}
+	return list
+}
+
+// then is m after which n was.
+func (m moved) then(n moved) moved {
+	c := moved{map[gpubackend.Graph]gpubackend.Graph{}, m.nodes.then(n.nodes),
+		map[gpubackend.GraphExec]gpubackend.GraphExec{}}
+	for k, v := range m.graphs {
+		c.graphs[k] = n.graphs[v]
+	}
+	for k, v := range m.execs {
+		c.execs[k] = n.execs[v]
+	}
+	return c
+}
+
+// program does something at random.
+type program struct {
+	*rig
+	rand   *rand.Rand
+	graphs []gpubackend.Graph
+	execs  []gpubackend.GraphExec
+	made   map[gpubackend.GraphExec]gpubackend.Graph
+	values uint64
+	inner  bool // it may look into nodes
+}
+
+func newProgram(t *testing.T, seed uint64) *program {
+	return &program{rig: newRig(t), rand: rand.New(rand.NewPCG(seed, 1)),
+		made: map[gpubackend.GraphExec]gpubackend.Graph{}, inner: seed%3 == 0}
+}
+
+func (p *program) value() *gpubackend.Node {
+	p.values++
+	return fill(p.values)
+}
+
+// pick chooses one of a list.
+func pick[T any](p *program, list []T) (one T) {
+	if len(list) > 0 {
+		one = list[p.rand.IntN(len(list))]
+	}
+	return one
+}
+
+func (p *program) step() {
+	g, e := pick(p, p.graphs), pick(p, p.execs)
+	if g == 0 {
+		p.graphs = append(p.graphs, p.create())
+		return
+	}
+	list, _ := p.calls.GraphGetNodes(g)
+	n := pick(p, list)
+	switch p.rand.IntN(14) {
+	case 0:
+		p.graphs = append(p.graphs, p.create())
+	case 1, 2:
+		var after []gpubackend.GraphNode
+		if n != 0 {
+			after = append(after, n)
+		}
+		p.add(g, p.value(), after...)
+	case 3:
+		p.instantiateOne(g)
+	case 4:
+		p.graphs = slices.DeleteFunc(p.graphs, func(h gpubackend.Graph) bool { return h == g })
+		p.must(p.GraphDestroy(g))
+	case 5:
+		c, result := p.GraphClone(g)
+		p.must(result)
+		p.graphs = append(p.graphs, c)
+		p.updateOne(e, c)
+	case 6:
+		p.updateOne(e, g)
+	case 7:
+		if n != 0 && p.f.nodes[n].child == nil {
+			p.must(p.GraphNodeSet(n, p.value()))
+		}
+	case 8:
+		if n != 0 {
+			p.must(p.GraphDestroyNode(n))
+		}
+	case 9:
+		if inner := pick(p, p.graphs); inner != g {
+			p.add(g, &gpubackend.Node{Type: gpubackend.NodeGraph, Child: inner})
+		}
+	case 10:
+		if n != 0 && p.inner {
+			_, result := p.GraphNodeGet(n)
+			p.must(result)
+		}
+	default:
+		p.change(e)
+	}
+}
+
+func (p *program) instantiateOne(g gpubackend.Graph) {
+	e := p.instantiate(g)
+	p.execs, p.made[e] = append(p.execs, e), g
+}
+
+func (p *program) updateOne(e gpubackend.GraphExec, g gpubackend.Graph) {
+	if e != 0 && sameForm(p.f.graph(g), p.f.execs[e].graph) {
+		_, _, _, result := p.GraphExecUpdate(g, e)
+		p.must(result)
+	}
+}
+
+// sameForm says whether one graph can take the other's place.
+func sameForm(a, b *fakeGraph) bool {
+	place := func(g *fakeGraph, e fakeEdge) [2]int {
+		return [2]int{slices.Index(g.nodes, e.from), slices.Index(g.nodes, e.to)}
+	}
+	return slices.EqualFunc(a.nodes, b.nodes, func(m, n *fakeNode) bool {
+		return (m.child == nil) == (n.child == nil) &&
+			(m.child == nil || sameForm(m.child, n.child))
+	}) && slices.EqualFunc(a.edges, b.edges, func(d, e fakeEdge) bool {
+		return place(a, d) == place(b, e)
+	})
+}
+
+// change changes a node of an executable graph whose graph is still there.
+func (p *program) change(e gpubackend.GraphExec) {
+	if n := pick(p, p.namesOf(e)); n != 0 {
+		if p.rand.IntN(2) == 0 {
+			p.must(p.GraphExecNodeSet(e, n, p.value()))
+		} else {
+			p.must(p.GraphNodeSetEnabled(e, n, uint64(p.rand.IntN(2))))
+		}
+	}
+}
+
+// namesOf are the nodes with which a program can name those of an executable graph.
+func (p *program) namesOf(e gpubackend.GraphExec) (list []gpubackend.GraphNode) {
+	if e == 0 || !slices.Contains(p.graphs, p.made[e]) {
+		return nil
+	}
+	for _, n := range p.f.graph(p.made[e]).nodes {
+		if n.child == nil && p.f.execs[e].at[n] != nil {
+			list = append(list, n.handle)
+		}
+	}
+	return list
+}
+
+// compare compares all graphs with those of another process.
+func (p *program) compare(other *rig, m moved, seed uint64) {
+	p.f.t.Helper()
+	for _, e := range p.execs {
+		if want, has := p.f.does(e), other.f.does(m.execs[e]); !slices.Equal(want, has) {
+			p.f.t.Fatalf("seed %d: an executable graph does %v, want %v", seed, has, want)
+		}
+	}
+	for _, g := range p.graphs {
+		want, has := p.f.fills(p.f.graph(g), nil), other.f.fills(other.f.graph(m.graphs[g]), nil)
+		if !slices.Equal(want, has) {
+			p.f.t.Fatalf("seed %d: a graph does %v, want %v", seed, has, want)
+		}
+		for _, c := range p.graphs {
+			for _, n := range p.f.graph(g).nodes {
+				at, result := p.GraphNodeFindInClone(n.handle, c)
+				there, result2 := other.GraphNodeFindInClone(m.nodes[n.handle], m.graphs[c])
+				if result == gpubackend.Success && (result2 != result || there != m.nodes[at]) {
+					p.f.t.Fatalf("seed %d: the copy of a node is %#x, want %#x", seed, there,
+						m.nodes[at])
+				}
+			}
+		}
+	}
+}
+
+// goOn changes executable graphs here and in another process.
+func (p *program) goOn(other *rig, m moved, seed uint64) {
+	for _, e := range p.execs {
+		for _, n := range p.namesOf(e) {
+			value := p.value()
+			p.must(p.GraphExecNodeSet(e, n, value))
+			if result := other.GraphExecNodeSet(m.execs[e], m.nodes[n], value); result != 0 {
+				p.f.t.Fatalf("seed %d: a node isn't known: %v", seed, result)
+			}
+			on, result := p.GraphNodeGetEnabled(e, n)
+			p.must(result)
+			if has, result := other.GraphNodeGetEnabled(m.execs[e], m.nodes[n]); result != 0 ||
+				has != on {
+				p.f.t.Fatalf("seed %d: enabled is %d, want %d", seed, has, on)
+			}
+		}
+	}
+}
+
+// TestAttributesAndEdges come again, and nothing more than was there.
+func TestAttributesAndEdges(t *testing.T) {
+	r := newRig(t)
+	g := r.create()
+	kernel := &gpubackend.Node{Launch: gpubackend.Launch{Function: 5, Grid: [3]uint32{1, 2, 3}}}
+	first := r.add(g, kernel)
+	value := bytes.Repeat([]byte{1}, cudaabi.LaunchAttributeValueSize)
+	r.must(r.GraphKernelNodeSetAttribute(first, cudaabi.LaunchAttributePriority, value))
+	second, _, _, result := r.GraphAddNode(g, []gpubackend.GraphNode{first}, []byte("theedge."),
+		kernel)
+	r.must(result)
+	other, m, err := r.away([]gpubackend.Graph{g}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := other.f.graph(m.graphs[g])
+	if string(made.edges[0].data[:]) != "theedge." {
+		t.Errorf("the edge has %q", made.edges[0].data)
+	}
+	for n, want := range map[gpubackend.GraphNode]map[uint64][]byte{
+		first: {cudaabi.LaunchAttributePriority: value}, second: {},
+	} {
+		if has := other.f.node(m.nodes[n]).attributes; !reflect.DeepEqual(has, want) {
+			t.Errorf("attributes %v, want %v", has, want)
+		}
+	}
+}
+
+// TestUnsavable: what can't be made again, or isn't known, is refused.
+func TestUnsavable(t *testing.T) {
+	for name, spoil := range map[string]func(r *rig, g gpubackend.Graph, e gpubackend.GraphExec){
+		"memory that is gone": func(r *rig, g gpubackend.Graph, _ gpubackend.GraphExec) {
+			n := r.f.node(r.add(g, fill(1)))
+			cudaabi.GraphNodeParams(n.params).Memset().SetDst(1)
+		},
+		"an allocation": func(r *rig, g gpubackend.Graph, _ gpubackend.GraphExec) {
+			n := r.f.node(r.add(g, fill(1)))
+			cudaabi.GraphNodeParams(n.params).SetType(uint32(gpubackend.NodeMemAlloc))
+		},
+		"no copy": func(r *rig, g gpubackend.Graph, _ gpubackend.GraphExec) {
+			r.f.refuse = true
+			r.add(g, fill(1))
+		},
+		"a change of which there is no copy": func(r *rig, g gpubackend.Graph,
+			e gpubackend.GraphExec,
+		) {
+			r.f.refuse = true
+			list, _ := r.calls.GraphGetNodes(g)
+			r.must(r.GraphExecNodeSet(e, list[0], fill(3)))
+		},
+		"kernels that launch it": func(r *rig, _ gpubackend.Graph, e gpubackend.GraphExec) {
+			r.execs[e].flags = cudaabi.GraphInstantiateFlagDeviceLaunch
+		},
+		"an unknown one": func(r *rig, _ gpubackend.Graph, e gpubackend.GraphExec) {
+			r.drop(e)
+		},
+		"two contexts": func(r *rig, _ gpubackend.Graph, _ gpubackend.GraphExec) {
+			_, result := r.contexts.CtxCreate(0, 0)
+			r.must(result)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			g := r.create()
+			r.add(g, fill(1))
+			e := r.instantiate(g)
+			spoil(r, g, e)
+			_, _, err := r.SaveGraphs([]gpubackend.Graph{g}, []gpubackend.GraphExec{e})
+			if err == nil {
+				t.Error("it is saved")
+			}
+		})
+	}
+}
+
+// TestStrangeStates: what can't have been saved isn't made.
+func TestStrangeStates(t *testing.T) {
+	for name, spoil := range map[string]func(g *gpubackend.GraphState, e *gpubackend.ExecState){
+		"after none": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[1].After = []int{2}
+		},
+		"after less than none": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[1].After = []int{-1}
+		},
+		"after itself": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[1].After = []int{1}
+		},
+		"after another twice": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[1].After = []int{0, 0}
+		},
+		"half an edge": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[1].Edges = []byte("half")
+		},
+		"no graph": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) { g.Graph = 0 },
+		"no node": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].Node = 0
+		},
+		"a node twice": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].Node = g.Nodes[1].Node
+		},
+		"a context": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].Context = 3
+		},
+		"memory": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].What.Fill.Dst = 1
+		},
+		"an allocation": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].What.Type = gpubackend.NodeMemAlloc
+		},
+		"a child": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].Child = &gpubackend.GraphState{}
+		},
+		"no child": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].What.Type = gpubackend.NodeGraph
+		},
+		"half an attribute": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].What.Launch.Attributes = []byte{1}
+		},
+		"a copy of none": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].Origin = 3
+		},
+		"a copy of itself": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].Origin = g.Nodes[0].Node
+		},
+		"a source":  func(_ *gpubackend.GraphState, e *gpubackend.ExecState) { e.Source = 3 },
+		"no source": func(_ *gpubackend.GraphState, e *gpubackend.ExecState) { e.Source = 0 },
+		"flags":     func(_ *gpubackend.GraphState, e *gpubackend.ExecState) { e.Flags = 1 << 40 },
+		"a name": func(_ *gpubackend.GraphState, e *gpubackend.ExecState) {
+			e.Graph.Nodes[0].Origin = 3
+		},
+		"a name twice": func(_ *gpubackend.GraphState, e *gpubackend.ExecState) {
+			e.Graph.Nodes[0].Origin = e.Graph.Nodes[1].Origin
+		},
+		"depth": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			for range maxDepth {
+				inner := *g
+				*g = gpubackend.GraphState{Graph: 99, Nodes: []gpubackend.NodeState{{
+					Node: 98, Context: g.Nodes[0].Context, Child: &inner,
+					What: gpubackend.Node{Type: gpubackend.NodeGraph},
+				}}}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			g := r.create()
+			r.add(g, fill(2), r.add(g, fill(1)))
+			states, execs, err := r.SaveGraphs([]gpubackend.Graph{g},
+				[]gpubackend.GraphExec{r.instantiate(g)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			spoil(&states[0], &execs[0])
+			if newRig(t).RestoreGraphs(states, execs) == gpubackend.Success {
+				t.Error("it is made")
+			}
+		})
+	}
+}
+
+// TestFixedGraphs counts conditions, until their graph is gone.
+func TestFixedGraphs(t *testing.T) {
+	r := newRig(t)
+	g := r.create()
+	r.conditions[g] = 2
+	if n := r.FixedGraphs(); n != 2 {
+		t.Errorf("%d", n)
+	}
+	r.must(r.GraphDestroy(g))
+	if n := r.FixedGraphs(); n != 0 {
+		t.Errorf("%d", n)
+	}
+}
