@@ -10,7 +10,7 @@
 //	memory.go   allocating and freeing
 //	reclaim.go  memory that was freed while work was in flight
 //	charge.go   what others take of it: arrays, variables, limits, graphs; charges.go by handle
-//	mapping.go  memory and addresses that the guest maps by itself
+//	mapping.go  memory and addresses that the guest maps by itself; created.go that memory
 //	peer.go     memory that several processes map, and host memory of this one
 //	peers.go    other GPUs that reach a GPU's memory
 //	moving.go   memory that leaves the GPU for a while; pump.go copies it, package sums sees
