@@ -12,7 +12,7 @@
 //	                   orphans.go (whose starter process has died)
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
 //	                   driverfiles.go
-//	                   limits.go badness.go (who goes first when memory is short) sharing.go self.go
+//	                   limits.go (and who goes first when memory is short) sharing.go self.go
 //	  which GPUs       gpuoption.go (--gpu) hostgpus.go (asks for the host's) vmgpus.go (a VM's)
 //	  how they go on   keep.go (the keeper) keeperflag.go before.go (what a device process left to
 //	                   the next) keptsession.go replace.go from.go
