@@ -193,7 +193,8 @@ func (c *channel) callFor(
 	}
 	at := wire.Slots + uint64(c.slot)*wire.SlotBytes
 	begin := time.Now()
-	for wait := patience.Of(limit); ; time.Sleep(10 * time.Microsecond) {
+	wait := patience.Of(limit)
+	for n := 0; ; n++ {
 		if c.get(at) == c.seq {
 			break
 		}
@@ -205,6 +206,7 @@ func (c *channel) callFor(
 			return 0, nil, fmt.Errorf("%s: no answer, and all chains are back: the worker is gone",
 				op.Name())
 		}
+		time.Sleep(10 * time.Microsecond << min(n, 6)) // most answers come at once
 	}
 	var s wire.Slot
 	s.Decode(c.g.memory.Read(c.arena+at, wire.SlotBytes))
