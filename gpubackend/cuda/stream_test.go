@@ -287,6 +287,48 @@ func TestHostFunc(t *testing.T) {
 	releases[7]()
 }
 
+// TestAwaitsHost: all that is under way is behind a function that was called, or it isn't.
+func TestAwaitsHost(t *testing.T) {
+	d := newDevice(t, Options{})
+	held, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "create", r)
+	other, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "create", r)
+	if d.AwaitsHost() {
+		t.Error("nothing was begun")
+	}
+	called := make(chan uint64)
+	release, r := d.HostFunc(held, 1, func(token uint64) { called <- token })
+	must(t, "host function", r)
+	<-called
+	if !d.AwaitsHost() {
+		t.Error("a stream is held, and nothing else was begun")
+	}
+	l := emptyLaunch(loadSilent(t, d, "empty"))
+	for _, s := range []gpubackend.Stream{held, other} {
+		l.Stream = s
+		must(t, "launch", d.Launch(l))
+	}
+	drivertest.Tell("fake_not_ready", 1)
+	if d.AwaitsHost() {
+		t.Error("another stream goes on")
+	}
+	if !d.AwaitsHost() {
+		t.Error("the other stream has ended")
+	}
+	must(t, "begin", d.StreamBeginCapture(other, 0))
+	if asked := drivertest.Count("cuStreamQuery"); !d.AwaitsHost() ||
+		drivertest.Count("cuStreamQuery") != asked {
+		t.Error("the other stream captures: asking ends that")
+	}
+	_, r = d.StreamEndCapture(other)
+	must(t, "end", r)
+	release()
+	if d.AwaitsHost() {
+		t.Error("the function has returned")
+	}
+}
+
 // TestOutput runs itself in a process whose output it may take.
 func TestOutput(t *testing.T) {
 	if os.Getenv("CAPTURE_OUTPUT") == "" {

@@ -3,6 +3,7 @@
 package activity
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -50,6 +51,9 @@ func (a *Activity) Touch(s gpubackend.Stream) {
 	a.disturb(s)
 	a.last, a.recent = s, true
 }
+
+// Streams are those that may have work in flight.
+func (a *Activity) Streams() iter.Seq[gpubackend.Stream] { return slices.Values(a.streams) }
 
 // Busy says whether any work may be in flight.
 func (a *Activity) Busy() bool { return len(a.streams)+len(a.marks) > 0 }

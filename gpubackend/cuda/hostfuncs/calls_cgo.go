@@ -37,10 +37,12 @@ type Calls struct {
 }
 
 type wait struct {
-	token uint64
-	run   func(token uint64)
-	once  sync.Once
-	c     *C.struct_pc_wait
+	token  uint64
+	stream gpubackend.Stream
+	run    func(token uint64)
+	called bool // the stream has got there
+	once   sync.Once
+	c      *C.struct_pc_wait
 }
 
 // New makes what carries calls. Close ends it.
@@ -89,6 +91,9 @@ func (v *Calls) serve() {
 		}
 		v.mu.Lock()
 		w := v.pending[number]
+		if w != nil {
+			w.called = true
+		}
 		v.mu.Unlock()
 		if w != nil {
 			w.run(w.token)
@@ -96,16 +101,29 @@ func (v *Calls) serve() {
 	}
 }
 
-func (v *Calls) add(token uint64, run func(uint64)) (uint64, *wait) {
+func (v *Calls) add(s gpubackend.Stream, token uint64, run func(uint64)) (uint64, *wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.next++
-	w := &wait{token: token, run: run, c: C.pc_wait_new(v.writer, C.uint64_t(v.next))}
+	w := &wait{token: token, stream: s, run: run, c: C.pc_wait_new(v.writer, C.uint64_t(v.next))}
 	if w.c == nil {
 		return 0, nil
 	}
 	v.pending[v.next] = w
 	return v.next, w
+}
+
+// Held are the streams that are held by functions that were called. It doesn't know those that a
+// graph's functions hold.
+func (v *Calls) Held() (held []gpubackend.Stream) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, w := range v.pending {
+		if w.called {
+			held = append(held, w.stream)
+		}
+	}
+	return held
 }
 
 func (v *Calls) release(number uint64, w *wait) {
@@ -138,7 +156,7 @@ func (v *Calls) Close() {
 func (v *Calls) Once(
 	launch unsafe.Pointer, s gpubackend.Stream, token uint64, f func(token uint64),
 ) (release func(), r gpubackend.Result) {
-	number, w := v.add(token, f)
+	number, w := v.add(s, token, f)
 	if w == nil {
 		return nil, gpubackend.OutOfMemory
 	}

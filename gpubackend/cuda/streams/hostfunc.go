@@ -4,6 +4,8 @@ package streams
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/hostfuncs"
 )
 
@@ -18,6 +20,48 @@ func (x *Streams) HostFunc(
 	x.calls.Touch(s)
 	release, r := v.Once(x.calls.LaunchHostFunc(), s, token, f)
 	return release, x.contexts.Failed(r)
+}
+
+// AwaitsHost implements gpubackend.Saving. Nothing goes on in a stream that is held by a function
+// that was called. It may be false where it could be true: the driver doesn't say which stream a
+// graph's function holds, nor which streams wait for another one.
+func (x *Streams) AwaitsHost() bool {
+	if x.host == nil {
+		return false
+	}
+	held := map[gpubackend.Stream]struct{}{}
+	for _, s := range x.host.Held() {
+		held[activity.Unified(s)] = struct{}{}
+	}
+	if len(held) == 0 {
+		return false
+	}
+	for c := range x.contexts.All() {
+		if c.Work.Busy() && x.contexts.In(c, func() gpubackend.Result {
+			return x.queryBeside(c, held)
+		}) != gpubackend.Success {
+			return false
+		}
+	}
+	return true
+}
+
+// queryBeside asks the busy streams of the current context, but not those that are held.
+func (x *Streams) queryBeside(
+	c *contexts.Context, held map[gpubackend.Stream]struct{},
+) gpubackend.Result {
+	if c.Work.Marks() > 0 {
+		return gpubackend.NotReady
+	}
+	for s := range c.Work.Streams() {
+		if _, ok := held[s]; ok || x.isCapturing(s) { // asking would end the capture
+			continue
+		}
+		if r := x.calls.StreamQuery(s); r != gpubackend.Success {
+			return x.contexts.Failed(r)
+		}
+	}
+	return gpubackend.Success
 }
 
 // HostFuncKept implements gpubackend.Capturing.
