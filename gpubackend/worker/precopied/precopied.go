@@ -230,10 +230,19 @@ func (c *Copy) copy(sectors []uint64) error {
 }
 
 // Changed is what the copies lack of pieces to which nothing is written now: whole sectors,
-// adjacent ones joined. If nothing was copied it is everything.
+// adjacent ones of a piece joined. If nothing was copied it is everything.
 func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, err error) {
+	begins := make(map[uint64]struct{}, len(pieces))
+	for _, p := range pieces {
+		begins[p.Address] = struct{}{}
+	}
 	err = c.compare(pieces, func(p gpubackend.Piece, same bool) {
-		if !same {
+		_, begin := begins[p.Address]
+		switch {
+		case same:
+		case begin:
+			changed = append(changed, p)
+		default:
 			changed = gpubackend.AppendPiece(changed, p)
 		}
 	})

@@ -274,6 +274,25 @@ func TestComesAndGoes(t *testing.T) {
 	}
 }
 
+// TestPiecesThatTouch: what has changed is told for each piece, although one begins where another
+// one ends. Who takes it up looks for it in the pieces.
+func TestPiecesThatTouch(t *testing.T) {
+	r := newRig(t)
+	r.piece(base+3<<30, 4)
+	r.piece(base+3<<30+4*sectorsum.Bytes, 2)
+	pieces := r.device.PresentPieces()
+	changed, err := r.Changed(pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := gpubackend.Without(pieces, changed); err != nil || len(rest) != 0 {
+		t.Errorf("%+v: left are %+v: %v", changed, rest, err)
+	}
+	if !slices.Equal(changed, pieces) {
+		t.Errorf("%+v, want %+v", changed, pieces)
+	}
+}
+
 // TestRandom: whatever happens between the steps, the end is right.
 func TestRandom(t *testing.T) {
 	for range 5 {
