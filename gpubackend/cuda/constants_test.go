@@ -67,15 +67,7 @@ func TestConstantsMadeAgain(t *testing.T) {
 	codes := first.Codes()
 	first.Close()
 
-	d := loadDevice(t, movable)
-	_, r = d.Open(nil)
-	must(t, "open", r)
-	if err := d.RestoreLayout(&layout); err != nil {
-		t.Fatal(err)
-	}
-	c, r := d.DevicePrimaryCtxRetain(0)
-	must(t, "retain", r)
-	must(t, "set current", d.SetCurrent(c))
+	d := openDevice(t, movable, &layout)
 	for _, x := range codes {
 		if err := d.ConstantsRestored(); err == nil {
 			t.Error("all constants are said to be there")

@@ -22,9 +22,21 @@ func TestMain(m *testing.M) { os.Exit(drivertest.Main(m)) }
 // its thread.
 func newDevice(tb testing.TB, options Options) *Device {
 	tb.Helper()
+	return openDevice(tb, options, nil)
+}
+
+// openDevice is newDevice of a device that takes up a layout, before there is a context; nil: it
+// has none.
+func openDevice(tb testing.TB, options Options, layout io.Reader) *Device {
+	tb.Helper()
 	d := loadDevice(tb, options)
 	if _, r := d.Open(nil); r != gpubackend.Success {
 		tb.Fatalf("open: %d", r)
+	}
+	if layout != nil {
+		if err := d.RestoreLayout(layout); err != nil {
+			tb.Fatal(err)
+		}
 	}
 	c, r := d.DevicePrimaryCtxRetain(0)
 	must(tb, "retain", r)

@@ -58,15 +58,7 @@ func TestVariablesMadeAgain(t *testing.T) {
 	codes := first.Codes()
 	first.memoryRoom.Close()
 
-	d := loadDevice(t, movable)
-	_, r = d.Open(nil)
-	must(t, "open", r)
-	if err := d.RestoreLayout(&layout); err != nil {
-		t.Fatal(err)
-	}
-	c, r := d.DevicePrimaryCtxRetain(0)
-	must(t, "retain", r)
-	must(t, "set current", d.SetCurrent(c))
+	d := openDevice(t, movable, &layout)
 	for _, x := range codes {
 		if err := d.PlaceCode(x.Address); err != nil {
 			t.Fatal(err)

@@ -53,16 +53,7 @@ func TestMadeAgain(t *testing.T) {
 	first.Unstage(staging)
 	first.memoryRoom.Close()
 
-	d := loadDevice(t, Options{})
-	if _, r := d.Open(nil); r != gpubackend.Success {
-		t.Fatal(r)
-	}
-	if err := d.RestoreLayout(&layout); err != nil { // there is no context yet
-		t.Fatal(err)
-	}
-	c, r := d.DevicePrimaryCtxRetain(0)
-	must(t, "retain", r)
-	must(t, "set current", d.SetCurrent(c))
+	d := openDevice(t, Options{}, &layout)
 	if err := d.LayoutRestored(); err == nil {
 		t.Fatal("nothing was asked for")
 	}
@@ -148,16 +139,7 @@ func TestCreatedMadeAgain(t *testing.T) {
 	first.memoryRoom.Close()
 	must(t, "unreserve", first.Unreserve(base, 2*size))
 
-	d := loadDevice(t, Options{})
-	if _, r := d.Open(nil); r != gpubackend.Success {
-		t.Fatal(r)
-	}
-	if err := d.RestoreLayout(&layout); err != nil {
-		t.Fatal(err)
-	}
-	c, r := d.DevicePrimaryCtxRetain(0)
-	must(t, "retain", r)
-	must(t, "set current", d.SetCurrent(c))
+	d := openDevice(t, Options{}, &layout)
 	must(t, "reserve", d.Reserve(base, 2*size))
 	for i, m := range []gpubackend.Memory{mapped, hidden} {
 		must(t, "take", d.TakeMemory(gpubackend.CreatedMemory{Memory: m, Bytes: size}))
