@@ -205,19 +205,28 @@ func (x *Exec) pairInner(a, b gpubackend.GraphNode, pairs nodes) error {
 	if !x.inner {
 		return nil
 	}
-	kind, r := x.calls.GraphNodeGetType(a)
+	from, r := x.graphIn(a)
+	if r != gpubackend.Success || from == 0 {
+		return r.Err()
+	}
+	to, r := x.graphIn(b)
+	if r != gpubackend.Success {
+		return r.Err()
+	}
+	return x.addPairs(from, to, pairs)
+}
+
+// graphIn is the graph in a node; 0: the node has none.
+func (x *Exec) graphIn(n gpubackend.GraphNode) (gpubackend.Graph, gpubackend.Result) {
+	kind, r := x.calls.GraphNodeGetType(n)
 	if r != gpubackend.Success || gpubackend.NodeType(kind) != gpubackend.NodeGraph {
-		return r.Err()
+		return 0, r
 	}
-	from, r := x.Graphs.GraphNodeGet(a)
+	what, r := x.Graphs.GraphNodeGet(n)
 	if r != gpubackend.Success {
-		return r.Err()
+		return 0, r
 	}
-	to, r := x.Graphs.GraphNodeGet(b)
-	if r != gpubackend.Success {
-		return r.Err()
-	}
-	return x.addPairs(from.Child, to.Child, pairs)
+	return what.Child, r
 }
 
 // shapedNode is a node, its type, and the numbers of those that it comes after.
@@ -232,7 +241,7 @@ func (x *Exec) shape(g gpubackend.Graph) ([]shapedNode, error) {
 	if r != gpubackend.Success {
 		return nil, r.Err()
 	}
-	from, to, _, r := x.edges(g)
+	from, to, r := x.calls.GraphGetEdges(g, nil)
 	if r != gpubackend.Success {
 		return nil, r.Err()
 	}

@@ -198,12 +198,12 @@ func (s *restoring) node(
 func (s *restoring) move(
 	state *gpubackend.GraphState, from gpubackend.Graph, to gpubackend.GraphNode,
 ) gpubackend.Result {
-	what, r := s.Graphs.GraphNodeGet(to)
+	inner, r := s.graphIn(to)
 	if r != gpubackend.Success {
 		return r
 	}
-	s.inside[state] = what.Child
-	pairs, err := s.pair(from, what.Child)
+	s.inside[state] = inner
+	pairs, err := s.pair(from, inner)
 	if err != nil {
 		return gpubackend.NotSupported
 	}
@@ -217,11 +217,11 @@ func (s *restoring) moveNodes(state *gpubackend.GraphState, pairs nodes) gpuback
 		if n.Child == nil {
 			continue
 		}
-		what, r := s.Graphs.GraphNodeGet(s.made[n])
+		inner, r := s.graphIn(s.made[n])
 		if r != gpubackend.Success {
 			return r
 		}
-		s.inside[n.Child] = what.Child
+		s.inside[n.Child] = inner
 		if r := s.moveNodes(n.Child, pairs); r != gpubackend.Success {
 			return r
 		}

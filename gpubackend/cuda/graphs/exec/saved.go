@@ -292,18 +292,17 @@ func (s *saving) every(g gpubackend.Graph, set map[gpubackend.GraphNode]struct{}
 	list, r := s.calls.GraphGetNodes(g)
 	for _, n := range list {
 		set[n] = struct{}{}
-		kind, r := s.calls.GraphNodeGetType(n)
-		if r != gpubackend.Success {
-			return r.Err()
-		}
-		if !s.inner || gpubackend.NodeType(kind) != gpubackend.NodeGraph {
+		if !s.inner {
 			continue
 		}
-		what, r := s.Graphs.GraphNodeGet(n)
+		inner, r := s.graphIn(n)
 		if r != gpubackend.Success {
 			return r.Err()
 		}
-		if err := s.every(what.Child, set); err != nil {
+		if inner == 0 {
+			continue
+		}
+		if err := s.every(inner, set); err != nil {
 			return err
 		}
 	}
