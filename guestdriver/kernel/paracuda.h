@@ -161,6 +161,7 @@ struct paracuda_device {
 	spinlock_t drop_lock;
 	struct list_head dropped;	/* under drop_lock: handles that nobody holds any more */
 	struct work_struct drop_work;
+	atomic_t dropping;		/* those of which the device may not have been told yet */
 	struct notifier_block reboot;
 
 	spinlock_t bounds_lock;		/* bounds.c, users.c */

@@ -81,7 +81,9 @@ void paracuda_drop_work(struct work_struct *work)
 		if (!h)
 			break;
 		paracuda_handle_release(h);
+		atomic_dec(&dev->dropping);
 		paracuda_handle_free(h);
+		wake_up_all(&dev->wait);
 	}
 	paracuda_device_put(dev);	/* of paracuda_handle_drop() */
 }
@@ -91,6 +93,7 @@ static void paracuda_handle_drop(struct paracuda_handle *h)
 	struct paracuda_device *dev = h->dev;
 
 	kref_get(&dev->ref);
+	atomic_inc(&dev->dropping);
 	spin_lock(&dev->drop_lock);
 	list_add_tail(&h->node, &dev->dropped);
 	spin_unlock(&dev->drop_lock);
@@ -110,14 +113,45 @@ static int paracuda_handle_errno(u32 status)
 	}
 }
 
-/* Asks the device, and waits for the answer. The caller must drop or free h in any case. */
-static int paracuda_handle_ask(struct paracuda_handle *h)
+/* Asks the device, and waits for the answer. The caller drops or frees what it gets. */
+static struct paracuda_handle *paracuda_handle_ask(struct paracuda_channel *ch, u32 type,
+						   u32 number)
 {
-	struct paracuda_device *dev = h->dev;
+	struct paracuda_device *dev = ch->dev;
+	struct paracuda_handle *h;
 	int err;
 
+	h = paracuda_handle_new(ch, type, number);
+	if (!h)
+		return ERR_PTR(-ENOMEM);
 	err = paracuda_control_ask(dev, &h->ask, &dev->stopped, PARACUDA_SHARE_TIMEOUT);
-	return err ? err : paracuda_handle_errno(h->ask.status);
+	if (!err)
+		err = paracuda_handle_errno(h->ask.status);
+	if (!err)
+		return h;
+	paracuda_handle_drop(h);	/* the answer may be on its way */
+	return ERR_PTR(err);
+}
+
+/*
+ * The same. If the device has too many handles, it is asked once more when it knows of those that
+ * were closed.
+ */
+static struct paracuda_handle *paracuda_handle_get(struct paracuda_channel *ch, u32 type,
+						   u32 number)
+{
+	struct paracuda_device *dev = ch->dev;
+	struct paracuda_handle *h;
+	long left;
+
+	h = paracuda_handle_ask(ch, type, number);
+	if (h != ERR_PTR(-ENOSPC))
+		return h;
+	left = wait_event_killable_timeout(dev->wait, !atomic_read(&dev->dropping) ||
+					   READ_ONCE(dev->stopped), PARACUDA_SHARE_TIMEOUT);
+	if (left <= 0)
+		return ERR_PTR(left ? -EINTR : -ENOSPC);
+	return paracuda_handle_ask(ch, type, number);
 }
 
 static int paracuda_handle_file_release(struct inode *inode, struct file *file)
@@ -141,17 +175,12 @@ int paracuda_export(struct paracuda_channel *ch, struct paracuda_ioctl_export __
 
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
-	h = paracuda_handle_new(ch, PARACUDA_CONTROL_EXPORT, arg.object);
-	if (!h)
-		return -ENOMEM;
 	arg.fd = get_unused_fd_flags(O_CLOEXEC);
-	if (arg.fd < 0) {
-		paracuda_handle_drop(h);
+	if (arg.fd < 0)
 		return arg.fd;
-	}
-	err = paracuda_handle_ask(h);
-	if (err) {
-		paracuda_handle_drop(h);
+	h = paracuda_handle_get(ch, PARACUDA_CONTROL_EXPORT, arg.object);
+	if (IS_ERR(h)) {
+		err = PTR_ERR(h);
 		goto put;
 	}
 	file = anon_inode_getfile("[paracuda]", &paracuda_handle_fops, h, O_RDWR);
@@ -176,21 +205,15 @@ put:
 static int paracuda_import_file(struct paracuda_channel *ch, struct file *file, u32 *object)
 {
 	struct paracuda_handle *exported, *h;
-	int err;
 
 	if (file->f_op != &paracuda_handle_fops)
 		return -EINVAL;
 	exported = file->private_data;
 	if (exported->dev != ch->dev)
 		return -EINVAL;
-	h = paracuda_handle_new(ch, PARACUDA_CONTROL_IMPORT, exported->ask.number);
-	if (!h)
-		return -ENOMEM;
-	err = paracuda_handle_ask(h);
-	if (err) {
-		paracuda_handle_drop(h);	/* the answer may be on its way */
-		return err;
-	}
+	h = paracuda_handle_get(ch, PARACUDA_CONTROL_IMPORT, exported->ask.number);
+	if (IS_ERR(h))
+		return PTR_ERR(h);
 	*object = h->ask.number;
 	paracuda_handle_free(h);
 	return 0;
