@@ -147,6 +147,15 @@ static bool is_unproven(const struct shape *s, const struct description *d,
 	return !*proof || !is_proven(d, *proof);
 }
 
+/*
+ * Whether a function takes parameters of so many bytes. The driver takes fewer than a function has,
+ * but not none: NCCL passes as much as a launch uses of a structure of 4 KiB.
+ */
+static bool takes(const struct description *d, size_t bytes)
+{
+	return bytes <= d->parameter_bytes && (bytes || !d->parameter_bytes);
+}
+
 bool launch_doubtful(const struct shape *s, const struct description *d, CUdevice dev, size_t bytes,
 		     const CUlaunchAttribute *attributes, unsigned count, uint64_t *proof)
 {
@@ -163,7 +172,7 @@ bool launch_doubtful(const struct shape *s, const struct description *d, CUdevic
 	}
 	if (s->block[0] * s->block[1] * s->block[2] > (unsigned)threads ||
 	    s->shared > (unsigned)attribute(d, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) ||
-	    bytes != d->parameter_bytes)
+	    !takes(d, bytes))
 		return true;
 	return (clusters || threads < most) && is_unproven(s, d, attributes, count, proof);
 }

@@ -2,6 +2,7 @@
 /* Which launches report what is wrong with them, and which nobody waits for. */
 #include "base/zz_generated_prototypes.h"
 #include "check.h"
+#include "code/function.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "fake_worker.h"
@@ -59,6 +60,32 @@ static void ordinary(void)
 
 	expect(f, 1, 32, 0, 0, false);
 	expect(f, 4, 1024, 0, 0, false);
+}
+
+/*
+ * Packed parameters may be fewer bytes than a function has, and nobody waits for such a launch. Of
+ * none, and of too many, only the driver can say what is wrong.
+ */
+static void packed(void)
+{
+	static uint8_t buffer[64];
+	CUfunction f = function(1024);
+	size_t bytes, all;
+	void *extra[] = { (void *)CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, buffer,
+			  (void *)CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, &bytes,
+			  (void *)CU_LAUNCH_PARAM_END_AS_INT };
+	struct description *d;
+
+	CHECK_IS(0, function_describe(function_find(f), &d));
+	all = d->parameter_bytes;
+	for (bytes = 0; bytes <= all + 1; bytes++) {
+		bool answered = !bytes || bytes > all;
+
+		__atomic_store_n(&fake.fail_op, OP_cuLaunchKernel, __ATOMIC_RELAXED);
+		CHECK_IS(answered ? FAILS : 0,
+			 cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+		CHECK_IS(answered ? 0 : FAILS, cuCtxSynchronize());
+	}
 }
 
 /*
@@ -150,6 +177,7 @@ int main(void)
 	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK_IS(0, cuCtxSetCurrent(context));
 	ordinary();
+	packed();
 	few_threads();
 	clusters();
 	wrong_attributes();
