@@ -13,6 +13,9 @@ struct parameter {
 /* How many configurations of launches that the driver has accepted are remembered. */
 #define PROVEN 8
 
+/* Of how many contexts a kernel's functions are remembered. */
+#define KNOWN_FUNCTIONS 8
+
 struct description {
 	unsigned parameters;
 	uint32_t parameter_bytes;
@@ -31,6 +34,8 @@ struct function {
 	bool kernel;
 	uint64_t number;
 	uint64_t of; /* the kernel whose function this is; 0 for none */
+	uint64_t functions[KNOWN_FUNCTIONS]; /* of a kernel: those that were asked for last; or 0 */
+	unsigned asked; /* how often one was remembered */
 	struct description *description; /* NULL until it is needed */
 	struct old_launch *old_launch; /* of old_launch.c; NULL until it is needed */
 };

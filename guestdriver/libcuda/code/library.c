@@ -146,10 +146,51 @@ EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 	return result;
 }
 
+/*
+ * NVIDIA's runtime asks before each launch, so the answers are remembered. What a function lies in
+ * is its owner's: those of green contexts aren't remembered, since a primary context owns them.
+ */
+static bool is_remembered(void)
+{
+	return context_current() == context_owner();
+}
+
+/* The function of a kernel in the current context, if it is known already; else 0. */
+static uint64_t known_function(const struct function *k)
+{
+	for (unsigned i = 0; is_remembered() && i < KNOWN_FUNCTIONS; i++) {
+		uint64_t number = __atomic_load_n(&k->functions[i], __ATOMIC_RELAXED);
+		/* It may have ended with its context, or be another one by now. */
+		struct handle *h = handle_find(HANDLE_FUNC, (void *)(uintptr_t)number);
+
+		if (h && h->context == context_current() &&
+		    __atomic_load_n(&((struct function *)h)->of, __ATOMIC_RELAXED) == k->number)
+			return number;
+	}
+	return 0;
+}
+
+/* Enters the function of a kernel in the current context. */
+static CUresult add_function(struct function *k, uint64_t number)
+{
+	CUresult result = function_add(number, false, k->handle.parent);
+	struct function *f = function_find((void *)(uintptr_t)number);
+	unsigned i;
+
+	if (result || !f)
+		return result;
+	__atomic_store_n(&f->of, k->number, __ATOMIC_RELAXED);
+	if (is_remembered()) {
+		i = __atomic_fetch_add(&k->asked, 1, __ATOMIC_RELAXED) % KNOWN_FUNCTIONS;
+		__atomic_store_n(&k->functions[i], number, __ATOMIC_RELAXED);
+	}
+	return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-	uint64_t handle;
-	struct function *f, *k;
+	struct function *k;
+	uint64_t number;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -158,16 +199,17 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	k = kernel_find(kernel);
 	if (!k)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = call_cuKernelGetFunction(&handle, number_of(kernel));
+	number = known_function(k);
+	if (number) {
+		result = channel_error(false);
+	} else {
+		result = call_cuKernelGetFunction(&number, k->number);
+		if (!result)
+			result = add_function(k, number);
+	}
 	if (!result)
-		result = function_add(handle, false, k->handle.parent);
-	if (result)
-		return result;
-	*pFunc = (CUfunction)(uintptr_t)handle;
-	f = function_find(*pFunc);
-	if (f)
-		__atomic_store_n(&f->of, number_of(kernel), __ATOMIC_RELAXED);
-	return CUDA_SUCCESS;
+		*pFunc = (CUfunction)(uintptr_t)number;
+	return result;
 }
 
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,

@@ -253,6 +253,38 @@ static void functions_of_libraries(void)
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuFuncGetModule(&of, f));
 }
 
+/*
+ * A kernel's function is asked for once in each context: the worker here makes another one each
+ * time. It ends with its context, and with its library.
+ */
+static void functions_of_kernels(void)
+{
+	CUfunction f, g, again;
+	CUcontext context;
+	CUlibrary library;
+	CUkernel kernel;
+
+	CHECK_IS(0, cuLibraryLoadData(&library, ".version 8.0\n", NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_IS(0, cuLibraryGetKernel(&kernel, library, "add"));
+	CHECK_IS(0, cuKernelGetFunction(&f, kernel));
+	CHECK_IS(0, cuKernelGetFunction(&again, kernel));
+	CHECK(again == f);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuKernelGetFunction(NULL, kernel));
+	for (int i = 0; i < 20; i++) { /* more contexts than are remembered */
+		CHECK_IS(0, cuCtxCreate_v2(&context, 0, 0));
+		CHECK_IS(0, cuKernelGetFunction(&g, kernel));
+		CHECK(g != f && g != again);
+		CHECK_IS(0, cuKernelGetFunction(&again, kernel));
+		CHECK(again == g);
+		CHECK_IS(0, cuCtxDestroy_v2(context));
+	}
+	CHECK_IS(0, cuKernelGetFunction(&f, kernel));
+	CHECK_IS(0, cuKernelGetFunction(&again, kernel));
+	CHECK(again == f && f != g);
+	CHECK_IS(0, cuLibraryUnload(library));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuKernelGetFunction(&g, kernel));
+}
+
 static void logs(void)
 {
 	char error_log[64] = "untouched";
@@ -406,6 +438,7 @@ int main(void)
 	devices_and_contexts();
 	launches();
 	functions_of_libraries();
+	functions_of_kernels();
 	logs();
 	streams_and_events();
 	errors_of_delayed_calls();
