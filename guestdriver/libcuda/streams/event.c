@@ -6,6 +6,7 @@
 #include "context/handle.h"
 #include "context/zz_generated_commands.h"
 #include "streams/capture.h"
+#include "streams/event_ahead.h"
 #include "streams/stream.h"
 
 /* A flag of ours: the event was recorded during a capture, and may stand for a point of it. */
@@ -22,7 +23,7 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (Flags & CU_EVENT_INTERPROCESS && !(Flags & CU_EVENT_DISABLE_TIMING))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = call_EventCreate(&handle, Flags);
+	result = event_make(Flags, &handle);
 	if (!result)
 		result = handle_add(HANDLE_EVENT, handle, Flags, 0);
 	if (!result)

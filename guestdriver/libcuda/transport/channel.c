@@ -107,6 +107,16 @@ CUresult channel_send(const struct request *r, struct ticket *t)
 	return error;
 }
 
+CUresult channel_send_ahead(const struct request *r, struct ticket *t)
+{
+	CUresult error = channel_error(false);
+
+	if (error)
+		return error;
+	*t = (struct ticket){ .slot = SLOT_AHEAD, .seq = slot_begin(SLOT_AHEAD) };
+	return ring_append(r, ring_bytes(r), SLOT_AHEAD, true, t->seq);
+}
+
 static struct paracuda_slot *slot_at(int slot)
 {
 	return (struct paracuda_slot *)(channel.arena + PARACUDA_SLOTS +

@@ -44,6 +44,12 @@ CUresult channel_send(const struct request *r, struct ticket *t);
 /* Waits for the answer and copies up to `outs` of its words (those that it hasn't are 0). */
 CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs);
 
+/*
+ * channel_send of a question whose answer nobody waits for yet, on SLOT_AHEAD. Only one such is
+ * under way at a time: the caller sees to that. It takes no error that is due.
+ */
+CUresult channel_send_ahead(const struct request *r, struct ticket *t);
+
 /* channel_send and channel_wait. */
 CUresult channel_call(const struct request *r, uint64_t *out, unsigned outs);
 

@@ -2,7 +2,8 @@
 /*
  * Completion slots. A thread owns one as long as it lives. When nearly all are taken, further
  * threads share the last ones, and take turns. PARACUDA_HOST_SLOT is nobody's: host functions are
- * announced in it.
+ * announced in it. Nor is SLOT_AHEAD, which has the answer to a question that was sent before its
+ * answer is needed.
  */
 #ifndef PARACUDA_SLOT_H
 #define PARACUDA_SLOT_H
@@ -11,7 +12,8 @@
 #include "paracuda_wire.h"
 
 #define SLOTS_SHARED 16
-#define SLOTS_OWNED (PARACUDA_SLOT_COUNT - SLOTS_SHARED - 1)
+#define SLOTS_OWNED (PARACUDA_SLOT_COUNT - SLOTS_SHARED - 2)
+#define SLOT_AHEAD (SLOTS_OWNED + SLOTS_SHARED)
 
 /* The calling thread's slot. */
 int slot_of_thread(void);
