@@ -4,6 +4,7 @@ package device
 
 import (
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -86,14 +87,29 @@ func TestNotSavedByLibrary(t *testing.T) {
 	s.allocate(apart)
 	image, size := s.text(0, plainPTX+".global .u32 counter;\n")
 	m := s.do(gpubackend.OpModuleLoadData, image, size, noBuffer, 0, noBuffer, 0, noBuffer, 0)
+	s.mustTell(`its code has variables, such as "counter"`)
 	s.mustNotSave(nil, `its code has variables, such as "counter"`)
 	s.do(gpubackend.OpModuleUnload, m)
 	g := s.do(gpubackend.OpGraphCreate, 0)
 	s.do(gpubackend.OpGraphConditionalHandle, g, 0, 0)
+	s.mustTell("graphs")
 	s.mustNotSave(nil, "graphs")
 	s.do(gpubackend.OpGraphDestroy, g)
+	s.mustTell("")
 	s.resumeFrom(s.saveTo())
 	s.mustHold()
+}
+
+// mustTell fails unless the VM's owner is told, before anybody tries to save it, why the program
+// can't be saved; "": it can.
+func (s *suspended) mustTell(why string) {
+	s.t.Helper()
+	err := s.dev.saving.Movable()
+	if why == "" && err != nil || why != "" &&
+		(err == nil || !strings.Contains(err.Error(), "(pid 9): ") ||
+			!strings.Contains(err.Error(), why)) {
+		s.t.Errorf("it is told %v, want %q", err, why)
+	}
 }
 
 // put has the program write a word, and get reads one.

@@ -18,8 +18,9 @@ import (
 // ServeAdmin answers the owner of the VM on a control socket until it is closed.
 func (d *Device) ServeAdmin(l net.Listener) {
 	(&admin.VM{
-		Set: d.Set, Holds: d.settings.Holds, Stats: d.figures.Owner, MayChange: d.place.MayChange,
-		Suspend: d.suspension.Suspend, Resume: d.suspension.Resume,
+		Set: d.Set, Holds: d.settings.Holds, Stats: d.figures.Owner, Movable: d.saving.Movable,
+		MayChange: d.place.MayChange,
+		Suspend:   d.suspension.Suspend, Resume: d.suspension.Resume,
 		Trouble: d.config.Trouble, Version: d.config.Build, Replace: d.config.Replace,
 		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, MayGo: d.away.Prepare,
 		PrecopyTo: d.precopyTo, PrecopyFrom: d.precopyFrom,

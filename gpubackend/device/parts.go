@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/accounts"
@@ -175,11 +174,6 @@ func (d *Device) newSaving() *saving.Saving {
 			return d.opening.Arrive(p, from)
 		},
 		Passes: d.passes, Went: d.went, Image: d.image,
-		Fixed: func() bool {
-			return slices.ContainsFunc(d.channels.Serving(), func(w *workers.Worker) bool {
-				return w.Fixed() != nil
-			})
-		},
 		Noted: func() {
 			d.config.Remains.Note(func(f *remains.Facts) { f.InFile = d.infile.Known() })
 		},

@@ -51,6 +51,10 @@ const (
 	KindSave  Kind = "save"  // write all that the program has to this pipe
 	KindSaved Kind = "saved" // it has; with an error it hasn't
 
+	// Whether a program could be saved is asked while it runs.
+	KindMovable Kind = "movable" // to a worker: say why the program can't be saved
+	KindMoves   Kind = "moves"   // for this reason; or for none, apart from what is under way
+
 	// Device memory is copied while the program runs, so that a save needs to write only what has
 	// changed since.
 	KindPrecopy   Kind = "precopy"   // copy some to the buffer; begin anew if one comes along
@@ -128,8 +132,11 @@ var cargoes = map[Kind]cargo{
 	KindGoOn:     {},
 	KindForget:   {},
 
-	KindSave:      with("Ahead Filed", "Object"),
-	KindSaved:     with("Error", ""),
+	KindSave:    with("Ahead Filed", "Object"),
+	KindSaved:   with("Error", ""),
+	KindMovable: with("Turn", ""),
+	KindMoves:   with("Turn Reason", ""),
+
 	KindPrecopy:   with("Over", "Object"),
 	KindPrecopied: with("Error Sectors Over", ""),
 

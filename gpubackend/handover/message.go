@@ -28,6 +28,8 @@ type Message struct {
 	Error string `json:"error,omitempty"` // why what was asked for isn't done
 	// which request this is, or answers, where the answer may come too late
 	Turn uint64 `json:"turn,omitempty"`
+	// why a program can't be saved, where nobody has asked to save it
+	Reason string `json:"reason,omitempty"`
 
 	// A worker that starts, and its program.
 	GPU     string `json:"gpu,omitempty"`

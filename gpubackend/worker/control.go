@@ -69,6 +69,8 @@ func (w *Worker) obey(r inbox.Received) error {
 		return nil
 	case handover.KindSave:
 		return w.standstill.Save(n.Object, restOf(r.Message))
+	case handover.KindMovable:
+		return w.tellMovable(r.Message.Turn)
 	case handover.KindPrecopy:
 		return w.precopy(r.Message, n.Object)
 	case handover.KindGoOn:

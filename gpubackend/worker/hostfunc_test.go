@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,6 +114,62 @@ func TestCallThatWaitsForHostFunctions(t *testing.T) {
 	for i, token := range <-tokens {
 		if token != uint64(i+1) {
 			t.Fatalf("function %d was announced as number %d", token, i+1)
+		}
+	}
+}
+
+// waitingSaves is a device that waits for a host function before it says why it can't be saved.
+type waitingSaves struct {
+	*streamDriver
+	wait chan struct{} // closed when it waits
+}
+
+func (d waitingSaves) Saves() bool { return true }
+
+func (d waitingSaves) Unsavable() string {
+	close(d.wait)
+	<-d.released
+	return "a reason"
+}
+
+// TestMovableWaitsForHostFunctions: a program's worker says why it can't be saved while a host
+// function runs, for which the device waits. While the VM stands still the device isn't asked.
+func TestMovableWaitsForHostFunctions(t *testing.T) {
+	r := newRig(t)
+	d := waitingSaves{newStreamDriver(t, r.driver), make(chan struct{})}
+	r.use(d)
+	defer r.hostFuncs.Close()
+	device := r.connect(t)
+	must := func(reason string) {
+		t.Helper()
+		r.say(handover.Message{Kind: handover.KindMovable, Turn: 7})
+		if err := r.handle(<-r.messages); err != nil {
+			t.Fatal(err)
+		}
+		want := handover.Message{Kind: handover.KindMoves, Turn: 7, Reason: reason}
+		if m := answerOf(t, device); !reflect.DeepEqual(*m, want) {
+			t.Errorf("%+v, want %+v", m, want)
+		}
+	}
+	if got := r.call(t, gpubackend.OpHostFunc, 0, 7); got != gpubackend.Success {
+		t.Fatalf("function: %d", got)
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		r.guestThread(1, func(uint64) { <-d.wait })
+	}()
+	must("a reason")
+	<-gone
+	r.say(handover.Message{Kind: handover.KindDrain, Grace: time.Minute})
+	r.say(handover.Message{Kind: handover.KindMovable, Turn: 7})
+	r.say(handover.Message{Kind: handover.KindGoOn})
+	if err := r.handle(<-r.messages); err != nil { // it would wait for ever if it asked
+		t.Fatal(err)
+	}
+	for _, want := range []handover.Kind{handover.KindDrained, handover.KindMoves} {
+		if m := answerOf(t, device); m.Kind != want || m.Reason != "" {
+			t.Errorf("%+v, want %s", m, want)
 		}
 	}
 }

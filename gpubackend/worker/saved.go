@@ -108,3 +108,24 @@ func (w *Worker) tellFixed() {
 	c := w.saving.Fixed()
 	w.state.SetFixed(&c)
 }
+
+// tellMovable tells the device process why the program can't be saved, apart from what is under
+// way.
+func (w *Worker) tellMovable(turn uint64) error {
+	answer := &handover.Message{Kind: handover.KindMoves, Turn: turn}
+	if why := w.stays(); why != nil {
+		answer.Reason = why.Error()
+	}
+	return w.send(answer)
+}
+
+// stays says why the program can't be saved. The driver is asked only while the worker runs, and
+// host functions go on meanwhile: the driver may wait for them.
+func (w *Worker) stays() error {
+	if err := w.saving.Counted(); err != nil || !w.standstill.Free() {
+		return err
+	}
+	w.hostFuncs.LetGo()
+	defer w.hostFuncs.Hold()
+	return w.saving.Found()
+}

@@ -45,7 +45,7 @@ func Stats() *cobra.Command {
 
 // stats prints the counters of a running VM.
 func stats(socket string, raw bool) error {
-	a, err := admin.Ask(socket, admin.Request{Stats: true})
+	a, err := admin.Ask(socket, admin.Request{Stats: true, Movable: true})
 	if err != nil {
 		return err
 	}

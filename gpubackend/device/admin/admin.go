@@ -31,6 +31,7 @@ import (
 type Request struct {
 	Set     string `json:"set,omitempty"`     // a setting, "KEY=VALUE"
 	Stats   bool   `json:"stats,omitempty"`   // ask for counters
+	Movable bool   `json:"movable,omitempty"` // with Stats: ask the programs' workers, too
 	Suspend bool   `json:"suspend,omitempty"` // move device memory out
 	Resume  bool   `json:"resume,omitempty"`  // and in again
 	File    bool   `json:"file,omitempty"`    // to the file that comes along, or from it
@@ -106,6 +107,8 @@ type VM struct {
 	Set   func(text string) error
 	Holds func(text string) string // since when a setting holds that was changed
 	Stats func() Answer
+	// Movable says why programs couldn't be saved, as far as Stats doesn't know; it takes a while.
+	Movable func() error
 	// Trouble is what Stats doesn't know; nil: nobody looks for it.
 	Trouble func() []Trouble
 	// MayChange says why nobody may suspend or resume it now.
@@ -172,7 +175,7 @@ func (v *VM) answer(c net.Conn) {
 			a.Holds = v.Holds(r.Set)
 		}
 	case r.Stats:
-		a = v.Stats()
+		a = v.stats(r.Movable)
 		if v.Trouble != nil {
 			a.Trouble = v.Trouble()
 		}
@@ -207,6 +210,18 @@ func (v *VM) answer(c net.Conn) {
 		renew()
 	}
 	_ = json.NewEncoder(c).Encode(&a)
+}
+
+// stats answers a request for counters. If that is wanted, the programs' workers are asked, too,
+// whether they could be saved.
+func (v *VM) stats(movable bool) Answer {
+	a := v.Stats()
+	if movable && a.Movable != nil && a.Movable.Now {
+		if err := v.Movable(); err != nil {
+			a.Movable = &Movable{Why: err.Error()}
+		}
+	}
+	return a
 }
 
 // suspendOrResume answers a request to do that, by withFile if it is about a file.

@@ -26,11 +26,13 @@ func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 // fake is a VM that notes what it is asked.
 type fake struct {
 	VM
-	mu    sync.Mutex // while it answers; guards what follows
-	set   string
-	kept  error // what keep said
-	mine  error // why it may not be suspended
-	state string
+	mu   sync.Mutex // while it answers; guards what follows
+	set  string
+	kept error // what keep said
+	mine error // why it may not be suspended
+	// what is known without asking workers
+	movable *Movable
+	state   string
 
 	patience time.Duration // for which it was told to be ready to be away
 	expected string        // what the file had that it was given
@@ -51,7 +53,8 @@ func serve(t *testing.T, changes ...func(*fake)) (*fake, string) {
 			return nil
 		},
 		Holds:     func(text string) string { return "at once: " + text },
-		Stats:     func() Answer { return Answer{GPU: "soft"} },
+		Stats:     func() Answer { return Answer{GPU: "soft", Movable: f.movable} },
+		Movable:   func() error { return errors.New("its code stays") },
 		MayChange: func() error { return f.mine },
 		Suspend: func(tell func(suspend.Progress)) (suspend.Moved, error) {
 			tell(suspend.Progress{Done: 3})
@@ -138,6 +141,19 @@ func TestRequests(t *testing.T) {
 	}
 	if a, err := Ask(path, Request{Stats: true}); err != nil || a.GPU != "soft" {
 		t.Errorf("%+v, %v", a, err)
+	}
+	for known, want := range map[Movable]Movable{
+		{Now: true}:     {Why: "its code stays"},
+		{Why: "memory"}: {Why: "memory"}, // workers aren't asked then
+	} {
+		f.movable = &known
+		a, err := Ask(path, Request{Stats: true, Movable: true})
+		if err != nil || *a.Movable != want {
+			t.Errorf("%+v is known: %+v, %v", known, a, err)
+		}
+		if a, err = Ask(path, Request{Stats: true}); err != nil || *a.Movable != known {
+			t.Errorf("%+v is known, workers weren't to be asked: %+v, %v", known, a, err)
+		}
 	}
 	var told uint64
 	a, err = AskAtLength(path, Request{Suspend: true}, func(p suspend.Progress) { told = p.Done })

@@ -137,7 +137,7 @@ func (s *Saving) writeEarly(
 	f *os.File, awaited func() error, tell func(suspend.Progress),
 ) (*early, error) {
 	if id, ok := identify(f); !ok || id.bytes > 0 || s.config.Passes == nil ||
-		s.config.Suspension.State() != suspend.Running || s.config.Fixed() {
+		s.config.Suspension.State() != suspend.Running || s.Movable() != nil {
 		return nil, nil // what is going to be refused is refused at once
 	}
 	begin := time.Now()

@@ -91,7 +91,6 @@ func newRunning(t *testing.T, programs ...[]byte) (*fakeVM, *os.File) {
 		}
 		w.early = &earlyMemory{Worker: passestest.New(programs[i]...)}
 	}
-	v.config.Fixed = func() bool { return false }
 	log := logrus.New()
 	v.config.Passes = passes.New(passes.Config{Log: logrus.NewEntry(log),
 		Programs: func() (list []passes.Program) {
@@ -278,7 +277,7 @@ func TestNotEarly(t *testing.T) {
 			return kept
 		},
 		"fixed": func(v *fakeVM) func() error {
-			v.config.Fixed = func() bool { return true }
+			v.workers[0].stays = "its code stays"
 			return kept
 		},
 		"none": func(v *fakeVM) func() error {

@@ -48,10 +48,11 @@
 //
 // # Files
 //
-// saving.go (which programs are saved), save.go (to a file or a stream), file.go (what can be
-// written anew), early.go (memory that is written before the programs stop), load.go (from a file),
-// origin.go (what the file has that they went on from), infile.go (what other processes need to
-// know of a file), arrive.go (from a stream), room.go (what they need of the GPUs' memory).
+// saving.go (which programs are saved), movable.go (which could be), save.go (to a file or a
+// stream), file.go (what can be written anew), early.go (memory that is written before the programs
+// stop), load.go (from a file), origin.go (what the file has that they went on from), infile.go
+// (what other processes need to know of a file), arrive.go (from a stream), room.go (what they need
+// of the GPUs' memory).
 package saving
 
 import (
@@ -74,6 +75,9 @@ type Worker interface {
 	// memory that rest says is elsewhere. bytes is how much device memory the program has. The
 	// error wraps suspend.ErrEnded if the worker has ended, or is about to.
 	Save(to *os.File, bytes uint64, rest savedvm.Rest) error
+	// Movable says why its program couldn't be saved, apart from what is under way; "": for no
+	// reason that is known.
+	Movable() string
 	// End ends it, with none in its place, and waits for its end for as long as a worker may take.
 	End()
 }
@@ -126,8 +130,6 @@ type Config struct {
 	Suspension Suspension
 	// Passes copy memory while programs run; nil: nothing does.
 	Passes *passes.Passes
-	// Fixed says whether it is known that programs can't be saved now.
-	Fixed func() bool
 	// Serving are the workers that serve a program.
 	Serving func() []Served
 	// Leave is called for a worker that is to end. If it still serves its channel, saved is called

@@ -27,6 +27,7 @@ type fakeWorker struct {
 	had    map[uint64]uint64
 	ending func()       // called when it ends; nil: nothing is
 	early  *earlyMemory // nil: its memory is the text
+	stays  string       // why it can't be saved
 }
 
 func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) {
@@ -39,6 +40,7 @@ func (w *fakeWorker) MoveOut(uint64, bool) (c suspend.Carried, _ error) { return
 func (w *fakeWorker) Forget()                                           {}
 func (w *fakeWorker) MoveBack(uint64) error                             { return nil }
 func (w *fakeWorker) MoveIn(uint64) error                               { return nil }
+func (w *fakeWorker) Movable() string                                   { return w.stays }
 func (w *fakeWorker) Ended() bool                                       { return w.ended }
 func (w *fakeWorker) String() string                                    { return w.text }
 

@@ -5,6 +5,7 @@ package workers
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"time"
 
@@ -40,6 +41,26 @@ func (w *Worker) Drain(turn uint64, grace time.Duration, whole bool) (uint64, er
 		return 0, suspend.ErrEnded
 	}
 	return 0, err
+}
+
+// toSay is how long a worker may take to say whether its program could be saved. It looks at the
+// code that the program has loaded.
+const toSay = 2 * time.Second
+
+// Movable implements saving.Worker.
+func (w *Worker) Movable() string {
+	select {
+	case <-w.began:
+	default:
+		return ""
+	}
+	m := handover.Message{Kind: handover.KindMovable, Turn: rand.Uint64() | 1<<63}
+	a, err := w.conn.Consult(&m, nil, handover.KindMoves, toSay)
+	if err != nil {
+		w.Log().WithError(err).Debug("a worker doesn't say whether its program could be saved")
+		return ""
+	}
+	return a.Reason
 }
 
 // MoveOut implements suspend.Worker.

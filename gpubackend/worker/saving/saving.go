@@ -107,6 +107,7 @@ type Pools interface {
 
 // Graphs are the guest's graphs.
 type Graphs interface {
+	Captures() int // that are under way
 	Saves() int
 	Save() (*graphs.Saved, error)
 	Restore(s *graphs.Saved, with *graphs.Restoring) error

@@ -31,6 +31,20 @@ func (s *Saving) Begun() bool { return s.Hello.IsOpen() }
 
 // Unsavable says why the program can't be saved now; nil: it can.
 func (s *Saving) Unsavable() error {
+	if err := s.Counted(); err != nil {
+		return err
+	}
+	if !s.Hello.IsOpen() {
+		return errNothing
+	}
+	if err := s.underWay(); err != nil {
+		return err
+	}
+	return s.Found()
+}
+
+// Counted says what is known to be in the way, without a look at anything.
+func (s *Saving) Counted() error {
 	if !s.Driver.Saves() {
 		return errors.New(s.Driver.Unsavable())
 	}
@@ -41,17 +55,22 @@ func (s *Saving) Unsavable() error {
 		return fmt.Errorf("what it has can't be made again: %s",
 			strings.Join(slices.Sorted(stdmaps.Keys(c)), ", "))
 	}
+	return nil
+}
+
+// Found looks for what else is in the way, apart from what is under way. While a graph is being
+// captured it doesn't look at graphs.
+func (s *Saving) Found() error {
 	if !s.Hello.IsOpen() {
-		return errNothing
-	}
-	if err := s.underWay(); err != nil {
-		return err
+		return nil
 	}
 	if why := s.Driver.Unsavable(); why != "" {
 		return errors.New(why)
 	}
-	if _, err := s.Graphs.Save(); err != nil {
-		return err
+	if s.Graphs.Captures() == 0 {
+		if _, err := s.Graphs.Save(); err != nil {
+			return err
+		}
 	}
 	if _, err := s.Textures.Save(); err != nil {
 		return err

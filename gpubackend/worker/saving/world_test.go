@@ -123,8 +123,9 @@ type (
 		shared int
 	}
 	fakeGraphs struct {
-		s   graphs.Saved
-		err error
+		s        graphs.Saved
+		captures int
+		err      error
 	}
 	fakeTextures struct {
 		s     []textures.SavedObject
@@ -173,6 +174,7 @@ func (h *fakeHostFuncs) GoOn(seq uint32)           { h.seq = seq }
 func (h *fakeHistory) Refused() error              { return h.refused }
 func (p *fakePools) Save() (*pools.Saved, error)   { return &p.s, nil }
 func (p *fakePools) Shared() (int, int)            { return p.shared, p.shared }
+func (g *fakeGraphs) Captures() int                { return g.captures }
 func (g *fakeGraphs) Saves() int                   { return 0 }
 func (g *fakeGraphs) Save() (*graphs.Saved, error) { return &g.s, g.err }
 func (t *fakeTextures) Fixed() int                 { return t.fixed }
