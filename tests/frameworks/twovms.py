@@ -3,9 +3,9 @@
 
 torch_several.py as two processes on two machines that train together over TCP: natively, where NCCL
 takes the two for machines of their own, or each in a VM of its own, whose network cards a line
-connects. Each has a GPU of its own, if the host has two, else they share one. Prints what the first
-one prints, and says how both ended. The VMs are run by PARACUDA, the bundle's program, with its
-kernel 7.2-threads, which has a network card. MEM and CPUS are each VM's (6G, 4).
+connects. Each has a GPU of its own, if the host has two, else they share one, as with ONE_GPU=1.
+Prints what the first one prints, and says how both ended. The VMs are run by PARACUDA, the bundle's
+program, with its kernel 7.2-threads, which has a network card. MEM and CPUS are each VM's (6G, 4).
 """
 
 import fcntl
@@ -28,6 +28,8 @@ SIDE = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
 
 def gpus():
     """The GPU of each process."""
+    if os.environ.get("ONE_GPU"):
+        return [0, 0]
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
     return [0, 1] if listed.stdout.count("GPU ") > 1 else [0, 0]
 
