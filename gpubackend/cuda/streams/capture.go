@@ -14,13 +14,18 @@ import (
 // captures from stream to stream.
 func (x *Streams) Capturing() bool { return len(x.capturing) > 0 }
 
-// isCapturing asks the driver, if any stream is capturing.
-func (x *Streams) isCapturing(s gpubackend.Stream) bool {
+// isCapturing asks the driver, if any stream is capturing. It returns StreamCaptureImplicit for the
+// legacy stream while one that waits for it is captured: to query it then would end that capture,
+// which this question doesn't.
+func (x *Streams) isCapturing(s gpubackend.Stream) (bool, gpubackend.Result) {
 	if !x.Capturing() {
-		return false
+		return false, gpubackend.Success
 	}
 	status, r := x.calls.StreamIsCapturing(s)
-	return r == gpubackend.Success && status != 0
+	if r == gpubackend.StreamCaptureImplicit {
+		return false, r
+	}
+	return r == gpubackend.Success && status != 0, gpubackend.Success
 }
 
 // StreamBeginCapture begins a capture without rules about threads.
@@ -72,7 +77,8 @@ func (x *Streams) watchLast(c *contexts.Context, s gpubackend.Stream) {
 		return
 	}
 	x.contexts.In(c, func() gpubackend.Result {
-		if !x.isCapturing(s) && x.calls.StreamQuery(s) == gpubackend.NotReady {
+		captured, r := x.isCapturing(s)
+		if !captured && r == gpubackend.Success && x.calls.StreamQuery(s) == gpubackend.NotReady {
 			x.mark(&c.Work, s)
 		}
 		return gpubackend.Success

@@ -54,7 +54,11 @@ func (x *Streams) queryBeside(
 		return gpubackend.NotReady
 	}
 	for s := range c.Work.Streams() {
-		if _, ok := held[s]; ok || x.isCapturing(s) { // asking would end the capture
+		captured, r := x.isCapturing(s)
+		if r != gpubackend.Success {
+			return r
+		}
+		if _, ok := held[s]; ok || captured { // asking would end the capture
 			continue
 		}
 		if r := x.calls.StreamQuery(s); r != gpubackend.Success {

@@ -107,7 +107,11 @@ func (x *Streams) Query() gpubackend.Result {
 func (x *Streams) queryOwn() gpubackend.Result {
 	work := &x.contexts.Current().Work
 	for s, ok := work.Latest(); ok; s, ok = work.Latest() {
-		if x.isCapturing(s) { // it runs nothing, and asking would end the capture
+		captured, r := x.isCapturing(s)
+		if r != gpubackend.Success {
+			return r // of the legacy stream: asked again when the capture is over
+		}
+		if captured { // it runs nothing, and asking would end the capture
 			work.Done(s)
 			continue
 		}

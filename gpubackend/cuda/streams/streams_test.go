@@ -23,6 +23,7 @@ type fake struct {
 	last      uint64
 	questions int
 	waits     int
+	spoiled   bool // a capture ended since the default stream was asked
 	printing  bool
 	sticky    gpubackend.Result
 	announced int
@@ -58,6 +59,10 @@ func (f *fake) StreamDestroy(gpubackend.Stream) gpubackend.Result {
 	return gpubackend.Success
 }
 func (f *fake) StreamQuery(s gpubackend.Stream) gpubackend.Result {
+	if s == gpubackend.DefaultStream && len(f.capturing) > 0 {
+		f.spoiled = true
+		return gpubackend.StreamCaptureImplicit
+	}
 	return f.ready(s)
 }
 func (f *fake) EventQuery(e gpubackend.Event) gpubackend.Result {
@@ -112,6 +117,9 @@ func (f *fake) EventRecordWithFlags(
 func (f *fake) StreamIsCapturing(s gpubackend.Stream) (uint64, gpubackend.Result) {
 	if f.capturing[s] {
 		return 1, gpubackend.Success
+	}
+	if s == gpubackend.DefaultStream && len(f.capturing) > 0 {
+		return 0, gpubackend.StreamCaptureImplicit
 	}
 	return 0, gpubackend.Success
 }
@@ -227,6 +235,25 @@ func TestStreamsThatCapture(t *testing.T) {
 	}
 	want(t, "edges of no nodes", r.StreamBeginCaptureToGraph(s, 1, nil, make([]byte, 8), 0),
 		gpubackend.InvalidValue)
+}
+
+// TestDefaultStreamDuringACapture isn't asked while a stream that waits for it is captured: that
+// would end the capture. It has work until it is asked again.
+func TestDefaultStreamDuringACapture(t *testing.T) {
+	r := newRoom()
+	s := r.stream()
+	r.work(gpubackend.DefaultStream)
+	want(t, "begin", r.StreamBeginCapture(s, 0), gpubackend.Success)
+	r.fake.busy[gpubackend.DefaultStream] = false
+	want(t, "query", r.ContextQuery(), gpubackend.StreamCaptureImplicit)
+	here := r.x.Current()
+	want(t, "query beside", r.queryBeside(here, nil), gpubackend.StreamCaptureImplicit)
+	if r.fake.spoiled || !here.Work.Busy() {
+		t.Errorf("spoiled: %t, busy: %t", r.fake.spoiled, here.Work.Busy())
+	}
+	_, result := r.StreamEndCapture(s)
+	want(t, "end", result, gpubackend.Success)
+	want(t, "query when the capture is over", r.ContextQuery(), gpubackend.Success)
 }
 
 // TestDestroyedStreams: an event stands for their work, in each context that gave them some.
