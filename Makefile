@@ -112,8 +112,9 @@ unit: unit-go unit-cover fuzz-short unit-driver unit-library ## run the unit tes
 
 # Nothing in these runs concurrently, as tests/plain_test.go checks: the race detector would find
 # nothing, and make them ten times slower.
-PLAIN = gpubackend/cuda/sums gpubackend/managed gpubackend/residency gpubackend/soft/ptx \
-	gpubackend/turns gpubackend/worker/admission gpubackend/worker/copies
+PLAIN = gpubackend/cuda/sums gpubackend/internal/gen gpubackend/managed gpubackend/residency \
+	gpubackend/sectorsum gpubackend/soft/ptx gpubackend/turns gpubackend/worker/admission \
+	gpubackend/worker/copies
 # These test the tree, and programs that are built without the race detector: `system` runs them.
 APART = tests tests/hostile
 # These are tested with the race detector, too, but by scripts/cover.

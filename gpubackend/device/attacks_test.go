@@ -146,7 +146,7 @@ func TestLaunchesWithoutEnd(t *testing.T) {
 
 // Nodes of graphs: more than a software GPU takes, and about as many as it does. (A GPU takes all:
 // tests/bench/attacks.)
-const tooMany, hugeGraph = 100_000, 30_000
+const tooMany, hugeGraph = 66_000, 30_000
 
 // capture makes a graph of so many kernels and instantiates it.
 func (p *spinner) capture(nodes int, stream uint64) (graph, exec uint64, r gpubackend.Result) {

@@ -4,6 +4,7 @@ package mover
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -204,10 +205,9 @@ func move(tb testing.TB, c *Client, m *moves.Move) error {
 }
 
 func fill(b []byte, seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 1))
-	for i := range b {
-		b[i] = byte(r.Uint32())
-	}
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	_, _ = rand.NewChaCha8(key).Read(b)
 }
 
 // guest is guest memory in two regions of one file, adjacent in the guest's addresses but not in
