@@ -135,7 +135,7 @@ type ControlRequest struct {
 	Number  uint32    // HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as the library knows, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
 	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
 	Pid     int32     // OPEN: of the guest process, for statistics
-	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again
+	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again; HELLO: u64 guest-physical address of the vouchers, or 0
 }
 
 // ControlRequestSize is the size of ControlRequest on the wire.
@@ -229,7 +229,7 @@ type ChainHeader struct {
 	Runs    uint32 // number of run entries that follow
 	Offset  uint32 // MAP: of the first byte in the first run
 	Flags   uint32 // map_flag
-	Pad     uint32
+	Voucher uint32 // MAP: number of its voucher; 0: it has none
 }
 
 // ChainHeaderSize is the size of ChainHeader on the wire.
@@ -244,7 +244,7 @@ const (
 	ChainHeaderRunsOffset    = 24
 	ChainHeaderOffsetOffset  = 28
 	ChainHeaderFlagsOffset   = 32
-	ChainHeaderPadOffset     = 36
+	ChainHeaderVoucherOffset = 36
 )
 
 // Decode reads ChainHeader from b, which must hold ChainHeaderSize bytes.
@@ -257,7 +257,7 @@ func (x *ChainHeader) Decode(b []byte) {
 	x.Runs = uint32(binary.LittleEndian.Uint32(b[24:]))
 	x.Offset = uint32(binary.LittleEndian.Uint32(b[28:]))
 	x.Flags = uint32(binary.LittleEndian.Uint32(b[32:]))
-	x.Pad = uint32(binary.LittleEndian.Uint32(b[36:]))
+	x.Voucher = uint32(binary.LittleEndian.Uint32(b[36:]))
 }
 
 // Encode writes ChainHeader to b, which must hold ChainHeaderSize bytes.
@@ -270,7 +270,7 @@ func (x *ChainHeader) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[24:], uint32(x.Runs))
 	binary.LittleEndian.PutUint32(b[28:], uint32(x.Offset))
 	binary.LittleEndian.PutUint32(b[32:], uint32(x.Flags))
-	binary.LittleEndian.PutUint32(b[36:], uint32(x.Pad))
+	binary.LittleEndian.PutUint32(b[36:], uint32(x.Voucher))
 }
 
 // Values of map_flag.
@@ -382,7 +382,51 @@ const (
 )
 const KeptMaps = 65536   // maps that a worker keeps at most
 const RunsPerMap = 16384 // run entries of a MAP at most (64 MiB of scattered 4 KiB pages)
-const ChainMax = 256     // descriptors of a chain at most: a MAP has all of its runs in single pages, and its header
+
+// Voucher is struct voucher of wire.def.
+// By vouchers the driver vouches for the pages of maps. They are memory of the guest's kernel, which the mover reads.
+// HELLO names a page with the guest-physical address of each channel's directory (u64, 0: none). A directory has the
+// addresses of pages of vouchers (u64, 0: none). Voucher n, from 1, is entry n - 1 of its channel's.
+type Voucher struct {
+	State uint32 // voucher_state, and 2 for each request of the mover's that uses the pages
+	Pad   uint32
+	Map   uint64 // guest-physical address of the map's chain_header, behind which follow those of its lists of runs (u64): each list but the last is full
+}
+
+// VoucherSize is the size of Voucher on the wire.
+const VoucherSize = 16
+
+// Offsets of the fields of Voucher.
+const (
+	VoucherStateOffset = 0
+	VoucherPadOffset   = 4
+	VoucherMapOffset   = 8
+)
+
+// Decode reads Voucher from b, which must hold VoucherSize bytes.
+func (x *Voucher) Decode(b []byte) {
+	_ = b[15]
+	x.State = uint32(binary.LittleEndian.Uint32(b[0:]))
+	x.Pad = uint32(binary.LittleEndian.Uint32(b[4:]))
+	x.Map = uint64(binary.LittleEndian.Uint64(b[8:]))
+}
+
+// Encode writes Voucher to b, which must hold VoucherSize bytes.
+func (x *Voucher) Encode(b []byte) {
+	_ = b[15]
+	binary.LittleEndian.PutUint32(b[0:], uint32(x.State))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.Pad))
+	binary.LittleEndian.PutUint64(b[8:], uint64(x.Map))
+}
+
+// Values of voucher_state.
+const (
+	VoucherStateValid = 1 // the pages are pinned; the driver writes 0 in its place, only if no request uses them
+)
+const VoucherPages = 512    // in a directory
+const VouchersPerPage = 256 // of 4096 bytes
+const RunsPerList = 256     // run entries of a list that a voucher leads to
+const ChainMax = 256        // descriptors of a chain at most: a MAP has all of its runs in single pages, and its header
 
 // The arena: memory of the guest kernel, mapped by one guest process and its worker.
 const Slots = 4096 // offset of the completion slots

@@ -81,7 +81,7 @@ struct paracuda_control_request {
 	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */
 	/* OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM
-	 * again */
+	 * again; HELLO: u64 guest-physical address of the vouchers, or 0 */
 	__u8 comm[16];
 };
 #define PARACUDA_SIZEOF_CONTROL_REQUEST 32
@@ -126,7 +126,7 @@ struct paracuda_chain_header {
 	__u32 runs; /* number of run entries that follow */
 	__u32 offset; /* MAP: of the first byte in the first run */
 	__u32 flags; /* map_flag */
-	__u32 pad;
+	__u32 voucher; /* MAP: number of its voucher; 0: it has none */
 };
 #define PARACUDA_SIZEOF_CHAIN_HEADER 40
 
@@ -162,6 +162,29 @@ enum paracuda_event {
 #define PARACUDA_KEPT_MAPS 65536 /* maps that a worker keeps at most */
 /* run entries of a MAP at most (64 MiB of scattered 4 KiB pages) */
 #define PARACUDA_RUNS_PER_MAP 16384
+
+/* By vouchers the driver vouches for the pages of maps. They are memory of the guest's kernel,
+ * which the mover reads.
+ * HELLO names a page with the guest-physical address of each channel's directory (u64, 0: none). A
+ * directory has the
+ * addresses of pages of vouchers (u64, 0: none). Voucher n, from 1, is entry n - 1 of its
+ * channel's. */
+struct paracuda_voucher {
+	__u32 state; /* voucher_state, and 2 for each request of the mover's that uses the pages */
+	__u32 pad;
+	/* guest-physical address of the map's chain_header, behind which follow those of its lists
+	 * of runs (u64): each list but the last is full */
+	__u64 map;
+};
+#define PARACUDA_SIZEOF_VOUCHER 16
+
+enum paracuda_voucher_state {
+	/* the pages are pinned; the driver writes 0 in its place, only if no request uses them */
+	PARACUDA_VOUCHER_STATE_VALID = 1,
+};
+#define PARACUDA_VOUCHER_PAGES 512 /* in a directory */
+#define PARACUDA_VOUCHERS_PER_PAGE 256 /* of 4096 bytes */
+#define PARACUDA_RUNS_PER_LIST 256 /* run entries of a list that a voucher leads to */
 /* descriptors of a chain at most: a MAP has all of its runs in single pages, and its header */
 #define PARACUDA_CHAIN_MAX 256
 

@@ -40,6 +40,7 @@ static void paracuda_channel_release(struct kref *ref)
 
 	paracuda_token_free_lists(&ch->arena_chain);
 	paracuda_arena_free(&ch->arena);
+	paracuda_vouchers_end(ch);
 	xa_destroy(&ch->maps);
 	mmdrop(ch->mm);
 	paracuda_arena_uncharge(ch->dev, ch->user);
@@ -244,6 +245,7 @@ static void paracuda_channel_finish(struct work_struct *work)
 	bool retire = paracuda_close_all(ch);
 
 	paracuda_channel_abandon(ch);
+	paracuda_vouchers_hide(ch);
 	paracuda_unclaim(ch, retire);
 	cancel_delayed_work_sync(&ch->poll);
 	paracuda_map_collect(ch, ULONG_MAX);
@@ -299,7 +301,8 @@ static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *d
 	INIT_LIST_HEAD(&ch->returned);
 	INIT_LIST_HEAD(&ch->parked);
 
-	if (paracuda_arena_alloc(&ch->arena, arena_bytes) ||
+	if (paracuda_vouchers_begin(ch) ||
+	    paracuda_arena_alloc(&ch->arena, arena_bytes) ||
 	    paracuda_arena_chain(&ch->arena, &ch->arena_chain)) {
 		paracuda_channel_put(ch);
 		return ERR_PTR(-ENOMEM);
@@ -349,6 +352,7 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	if (err)
 		goto put;
 
+	paracuda_vouchers_show(ch);
 	err = paracuda_open_host(ch, gpu);
 	if (!err)
 		err = paracuda_channel_start(ch);

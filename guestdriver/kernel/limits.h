@@ -41,9 +41,10 @@
 #define PARACUDA_MAP_BYTES_MAX	BIT_ULL(32)	/* a reference has 32 bits of offset ... */
 #define PARACUDA_MAP_ID_MAX	((1U << 24) - 1)	/* ... and 24 bits of id */
 
-#define PARACUDA_RUNS_PER_LIST	(PAGE_SIZE / sizeof(struct paracuda_run))
 #define PARACUDA_LISTS		DIV_ROUND_UP(PARACUDA_RUNS_PER_MAP, PARACUDA_RUNS_PER_LIST)
 /* So many pages need no list of their own: what most programs register is small. */
 #define PARACUDA_FEW		16
+/* So many vouchers are given out without a lock: as many maps as most programs have. */
+#define PARACUDA_FEW_VOUCHERS	PARACUDA_VOUCHERS_PER_PAGE
 
 #endif

@@ -46,7 +46,9 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	if (!dev)
 		return NULL;
 	dev->vqs = kcalloc(1 + PARACUDA_MAX_CHANNELS, sizeof(*dev->vqs), GFP_KERNEL);
-	if (!dev->vqs || init_srcu_struct(&dev->srcu)) {
+	dev->vouchers = (u64 *)get_zeroed_page(GFP_KERNEL);
+	if (!dev->vqs || !dev->vouchers || init_srcu_struct(&dev->srcu)) {
+		free_page((unsigned long)dev->vouchers);
 		kfree(dev->vqs);
 		kfree(dev);
 		return NULL;

@@ -159,6 +159,8 @@ static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 	free_page((unsigned long)pages);
 	if (!err)
 		err = paracuda_map_number(ch, map);
+	if (!err)
+		err = paracuda_vouch(ch, map);
 	if (err) {
 		paracuda_map_free(ch, map);
 		return ERR_PTR(err);

@@ -2,6 +2,8 @@
 #ifndef PARACUDA_H
 #define PARACUDA_H
 
+#include <linux/bitmap.h>
+#include <linux/idr.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
@@ -53,11 +55,12 @@ struct paracuda_token {
 	bool held;				/* MAP: by references (hold.c) */
 	bool kept;				/* MAP: in channel->kept; under queue->lock */
 	bool again;				/* is made available before programs go on */
+	struct paracuda_voucher *voucher;	/* MAP: vouch.c; NULL: none */
 	unsigned int runs;
 	unsigned int lists;
-	struct paracuda_chain_header header;	/* device-readable */
 	struct paracuda_map_record record;	/* MAP that stays: device-writable */
-	struct paracuda_run *list[PARACUDA_LISTS];
+	struct paracuda_chain_header header;	/* device-readable */
+	u64 list[PARACUDA_LISTS];		/* physical addresses, directly behind header */
 	struct paracuda_run few[PARACUDA_FEW];	/* list[0], of a map that is small */
 };
 
@@ -70,6 +73,14 @@ struct paracuda_user {
 	unsigned long pinned;		/* pages; read without the lock, too */
 	unsigned long passing;
 	unsigned long host_pages;
+};
+
+/* What the mover may copy for a channel (vouch.c). */
+struct paracuda_vouchers {
+	u64 *directory;			/* physical addresses of pages of vouchers */
+	DECLARE_BITMAP(few, PARACUDA_FEW_VOUCHERS);	/* which of the first are taken */
+	struct ida numbers;		/* of the others */
+	bool over;			/* the host has let go of the channel */
 };
 
 struct paracuda_arena {
@@ -135,6 +146,7 @@ struct paracuda_device {
 	struct virtqueue *control;	/* as queue->vq */
 	unsigned int asked;		/* under control_lock: requests without an answer */
 	struct delayed_work control_poll;
+	u64 *vouchers;			/* physical address of each channel's directory */
 	struct paracuda_request hello;
 	struct paracuda_request watch;	/* SETTINGS: nobody waits for the answer */
 	struct delayed_work beat;	/* beat.c, as what follows */
@@ -200,6 +212,7 @@ struct paracuda_channel {
 
 	struct paracuda_arena arena;
 	struct paracuda_arena_header *header;
+	struct paracuda_vouchers vouchers;
 	struct xarray maps;		/* ids in use: maps that stay, by RCU, and 0 for others */
 	u32 next_id;
 	wait_queue_head_t wait;		/* struct paracuda_waiter */
@@ -324,6 +337,14 @@ void paracuda_arena_free(struct paracuda_arena *arena);
 int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
 struct page *paracuda_alloc_contiguous(unsigned long want, unsigned int *order, gfp_t more);
 void paracuda_vma_flags(struct vm_area_struct *vma);
+
+/* vouch.c */
+int paracuda_vouchers_begin(struct paracuda_channel *ch);
+void paracuda_vouchers_show(struct paracuda_channel *ch);
+void paracuda_vouchers_hide(struct paracuda_channel *ch);
+void paracuda_vouchers_end(struct paracuda_channel *ch);
+int paracuda_vouch(struct paracuda_channel *ch, struct paracuda_token *map);
+bool paracuda_unvouch(struct paracuda_channel *ch, struct paracuda_token *map);
 
 /* returned.c */
 void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map);

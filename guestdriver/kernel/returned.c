@@ -20,12 +20,35 @@ void paracuda_let_go(struct page *page, unsigned long count, bool dirty)
 }
 #endif
 
-/* Unpins and frees a map that the worker doesn't have: it never got it, or has returned it. */
+/* Makes somebody look for returned maps later. Under queue->lock. */
+void paracuda_poll_later(struct paracuda_channel *ch)
+{
+	if (ch->queue->channel == ch)
+		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
+}
+
+/* The mover still copies, for a worker that lies: looks again later. */
+static void paracuda_map_later(struct paracuda_channel *ch, struct paracuda_token *map)
+{
+	spin_lock_irq(&ch->queue->lock);
+	list_add_tail(&map->node, &ch->returned);
+	paracuda_poll_later(ch);
+	spin_unlock_irq(&ch->queue->lock);
+}
+
+/*
+ * Unpins and frees a map that the worker doesn't have: it never got it, or has returned it. If the
+ * mover uses its pages all the same, that is done later.
+ */
 void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map)
 {
 	bool dirty = map->flags & PARACUDA_MAP_FLAG_WRITE;
 	unsigned int i;
 
+	if (!paracuda_unvouch(ch, map)) {
+		paracuda_map_later(ch, map);
+		return;
+	}
 	for (i = 0; i < map->runs; i++) {
 		struct paracuda_run *run = paracuda_token_run(map, i);
 		struct page *page = pfn_to_page(PHYS_PFN(run->address));
@@ -46,13 +69,6 @@ void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map)
 		kfree_rcu(map, rcu);	/* paracuda_take_kept() may look at it */
 	else
 		kfree(map);
-}
-
-/* Makes somebody look for returned maps later. Under queue->lock. */
-void paracuda_poll_later(struct paracuda_channel *ch)
-{
-	if (ch->queue->channel == ch)
-		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
 }
 
 /* Releases maps that the worker has returned, in order, and at most so many pages. */

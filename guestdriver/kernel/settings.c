@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the VM's owner has set on the host. HELLO tells it, and changes are told later. */
 
+#include <linux/io.h>
 #include <linux/virtio_config.h>
 
 #include "paracuda.h"
@@ -43,11 +44,13 @@ int paracuda_hello(struct paracuda_device *dev)
 {
 	struct paracuda_request *req = &dev->hello;
 	struct device *d = &dev->vdev->dev;
+	u64 vouchers = virt_to_phys(dev->vouchers);
 	int err;
 
 	memset(req, 0, sizeof(*req));
 	req->out.type = PARACUDA_CONTROL_HELLO;
 	req->out.number = PARACUDA_VERSION;
+	memcpy(req->out.comm, &vouchers, sizeof(vouchers));
 	err = paracuda_control_post(dev, req);
 	if (err)
 		return err;

@@ -11,6 +11,7 @@ void paracuda_token_init(struct paracuda_token *chain, u32 type)
 	BUILD_BUG_ON(sizeof(struct paracuda_chain_header) != PARACUDA_SIZEOF_CHAIN_HEADER);
 	BUILD_BUG_ON(sizeof(struct paracuda_event_record) != PARACUDA_SIZEOF_EVENT_RECORD);
 	BUILD_BUG_ON(sizeof(struct paracuda_map_record) != PARACUDA_SIZEOF_MAP_RECORD);
+	BUILD_BUG_ON(PARACUDA_RUNS_PER_LIST * sizeof(struct paracuda_run) > PAGE_SIZE);
 
 	memset(chain, 0, sizeof(*chain));
 	INIT_LIST_HEAD(&chain->node);
@@ -20,7 +21,9 @@ void paracuda_token_init(struct paracuda_token *chain, u32 type)
 
 struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned int i)
 {
-	return &chain->list[i / PARACUDA_RUNS_PER_LIST][i % PARACUDA_RUNS_PER_LIST];
+	struct paracuda_run *list = phys_to_virt(chain->list[i / PARACUDA_RUNS_PER_LIST]);
+
+	return &list[i % PARACUDA_RUNS_PER_LIST];
 }
 
 /* A list for more runs: the chain's own if all pages fit there. */
@@ -50,7 +53,7 @@ int paracuda_token_append(struct paracuda_token *chain, struct page *page)
 		run = paracuda_token_list(chain);
 		if (!run)
 			return -ENOMEM;
-		chain->list[chain->lists++] = run;
+		chain->list[chain->lists++] = virt_to_phys(run);
 	}
 	run = paracuda_token_run(chain, chain->runs++);
 	run->address = address;
@@ -60,9 +63,12 @@ int paracuda_token_append(struct paracuda_token *chain, struct page *page)
 
 void paracuda_token_free_lists(struct paracuda_token *chain)
 {
-	while (chain->lists)
-		if (chain->list[--chain->lists] != chain->few)
-			free_page((unsigned long)chain->list[chain->lists]);
+	while (chain->lists) {
+		struct paracuda_run *list = phys_to_virt(chain->list[--chain->lists]);
+
+		if (list != chain->few)
+			free_page((unsigned long)list);
+	}
 	chain->runs = 0;
 }
 
@@ -88,7 +94,8 @@ struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int
 	for (i = 0; i < chain->lists; i++) {
 		unsigned int n = min_t(unsigned int, left, PARACUDA_RUNS_PER_LIST);
 
-		sg_set_buf(&sg[1 + i], chain->list[i], n * sizeof(struct paracuda_run));
+		sg_set_buf(&sg[1 + i], phys_to_virt(chain->list[i]),
+			   n * sizeof(struct paracuda_run));
 		left -= n;
 	}
 	if (*in)

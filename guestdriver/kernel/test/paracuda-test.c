@@ -332,6 +332,7 @@ static void all_channels(void)
 }
 
 #include "handles.h"
+#include "vouchers.h"
 
 struct sleeper {
 	pthread_t thread;
@@ -404,6 +405,7 @@ static void all_checks(void)
 	one_channel();
 	vanishes();
 	bounds();
+	vouchers();
 	close_wakes();
 	kills();
 	all_channels();

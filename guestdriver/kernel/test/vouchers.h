@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Part of paracuda-test.c: pages that the mover says it uses stay pinned, although the worker has
+ * given them back. What the mover would write to the voucher is written here, through /dev/mem.
+ */
+
+#define VOUCHED (6 * MIB)
+#define SCANNED (64UL << 10)
+
+static struct {
+	int mem;		/* /dev/mem */
+	unsigned long end;	/* of RAM */
+	char buffer[SCANNED + 64];
+} ram;
+
+/* Whether this kernel lets root read its memory. */
+static int ram_opens(void)
+{
+	char c;
+
+	mknod("/dev/mem", S_IFCHR | 0600, 1 << 8 | 1);
+	ram.mem = open("/dev/mem", O_RDWR | O_CLOEXEC);
+	ram.end = sysconf(_SC_PHYS_PAGES) * page * 5 / 4 + 64 * MIB;
+	return ram.mem >= 0 && pread(ram.mem, &c, 1, 32 * MIB) == 1;
+}
+
+/*
+ * Where something is in RAM: what is() says of it, every 8 bytes. 0: nowhere. What was read is
+ * wiped, so that it isn't found there.
+ */
+static unsigned long ram_find(int (*is)(const char *p, const void *what), const void *what)
+{
+	unsigned long at, found = 0;
+	ssize_t i, n;
+
+	for (at = 0; at < ram.end && !found; at += SCANNED) {
+		n = pread(ram.mem, ram.buffer, sizeof(ram.buffer), at);
+		for (i = 0; i + 64 <= n && !found; i += 8)
+			if (is(ram.buffer + i, what))
+				found = at + i;
+		memset(ram.buffer, 0, sizeof(ram.buffer));
+	}
+	return found;
+}
+
+static int is_header(const char *p, const void *address)
+{
+	struct paracuda_chain_header h;
+
+	memcpy(&h, p, sizeof(h));
+	return h.type == PARACUDA_CHAIN_MAP && h.bytes == VOUCHED - 24 && h.voucher &&
+	       h.address == *(const __u64 *)address;
+}
+
+static int is_voucher(const char *p, const void *map)
+{
+	struct paracuda_voucher v;
+
+	memcpy(&v, p, sizeof(v));
+	return v.state == PARACUDA_VOUCHER_STATE_VALID && !v.pad && v.map == *(const __u64 *)map;
+}
+
+/* Where the voucher for the pages at an address is. */
+static unsigned long voucher_of(char *p)
+{
+	__u64 address = (unsigned long)p, map;
+
+	map = ram_find(is_header, &address);
+	return map ? ram_find(is_voucher, &map) : 0;
+}
+
+static void set_state(unsigned long voucher, __u32 state)
+{
+	check(pwrite(ram.mem, &state, sizeof(state), voucher) == sizeof(state),
+	      "a voucher's state is set");
+}
+
+/* Opens a channel, and pins pages whose voucher it then marks as in use. Returns the voucher. */
+static unsigned long pages_in_use(struct channel *c, char *p, __u64 *id)
+{
+	struct paracuda_ioctl_map m = { .address = (unsigned long)p, .bytes = VOUCHED - 24,
+					.flags = STAY };
+	unsigned long voucher;
+
+	greet(c);
+	expect(ioctl(c->fd, PARACUDA_IOC_MAP, &m), 0, "MAP of pages to be found");
+	*id = m.id;
+	voucher = voucher_of(p);
+	check(voucher != 0, "the driver vouches for pinned pages");
+	if (voucher)
+		set_state(voucher, PARACUDA_VOUCHER_STATE_VALID + 2);
+	return voucher;
+}
+
+/* In a process of its own, as the arenas stay mapped. Returns how many checks failed. */
+static int pages_stay(int unused, void *nothing)
+{
+	char *p = memory(20 * MIB);
+	unsigned long voucher;
+	struct channel c;
+	int i, err;
+	__u64 id;
+
+	(void)unused;
+	(void)nothing;
+	failures = 0;
+	if (!ram_opens()) {
+		printf("skipped: pages in use, as this kernel doesn't show its memory to root\n");
+		return 0;
+	}
+	limit_pins("16");
+	memset(p, 1, 20 * MIB);
+	voucher = pages_in_use(&c, p, &id);
+	if (!voucher)
+		return failures;
+	check(!command(&c, PARACUDA_OP_UNMAP, 1, &id, NULL), "UNMAP");
+	for (err = 0, i = 0; i < 20 && !err; i++) {
+		usleep(50000);	/* the driver looks every 15 ms */
+		err = !map(c.fd, (long)(p + 8 * MIB), 11 * MIB, STAY);
+	}
+	check(!err, "pages in use stay pinned when the worker has given them back");
+	set_state(voucher, PARACUDA_VOUCHER_STATE_VALID);
+	for (err = -1, i = 0; i < 1000 && err; i++) {
+		usleep(10000);
+		err = map(c.fd, (long)(p + 8 * MIB), 11 * MIB, STAY);
+	}
+	check(!err, "they are unpinned after their use");
+	close(c.fd);
+
+	/* Elsewhere: the first map's header may still be there. */
+	voucher = pages_in_use(&c, p + page, &id);
+	close(c.fd);
+	for (i = 0; i < 1000 && run(map_elsewhere, PASS, p); i++)
+		usleep(10000);
+	limit_pins("11");
+	check(voucher && i < 1000 && run(map_elsewhere, PASS, p) == 0,
+	      "they are unpinned when their channel has ended, whatever is counted");
+	limit_pins("0");
+	fflush(stdout);
+	return failures;
+}
+
+static void vouchers(void)
+{
+	check(run(pages_stay, -1, NULL) == 0, "pages stay pinned as long as the mover uses them");
+}
