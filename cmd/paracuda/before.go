@@ -135,6 +135,14 @@ func (b *before) generation() uint32 {
 	return uint32(time.Now().UnixNano()) | 1
 }
 
+// vouchers is where the VM's driver vouches for pages; 0: nowhere.
+func (b *before) vouchers() uint64 {
+	if b.facts != nil {
+		return b.facts.Vouchers
+	}
+	return 0
+}
+
 func (b *before) sequence() uint32 {
 	if b.facts != nil {
 		return b.facts.Sequence

@@ -159,7 +159,8 @@ func (o *deviceOptions) settleIn() error {
 func (o *deviceOptions) deviceConfig(gpu string, b *before, log *logrus.Entry) device.Config {
 	return device.Config{
 		Build: version, Replace: b.session.replace(), GPU: gpu, Settings: o.settings,
-		Generation: b.generation(), Log: log, Remains: b.remains, Notes: b.notes,
+		Generation: b.generation(), Vouchers: b.vouchers(),
+		Log: log, Remains: b.remains, Notes: b.notes,
 		Before: device.Inherited{Sequence: b.sequence(), Suspended: b.suspended(),
 			Ordered: b.ordered(), InFile: b.inFile()},
 	}

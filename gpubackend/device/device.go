@@ -54,6 +54,7 @@ type Config struct {
 	GPU        string // "soft" or "cuda"
 	Settings   settings.Settings
 	Generation uint32 // tells this device from an earlier one
+	Vouchers   uint64 // where the VM's driver vouches for pages, if one was there before
 	Version    uint32 // of the protocol; 0: wire.Version
 	Build      string // of this program: a VM that was saved by another one isn't taken up
 	Greeted    func() // is called when a driver has greeted; nil: nothing is

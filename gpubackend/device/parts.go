@@ -234,6 +234,7 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 		IdleTime: func() time.Duration { return d.settings.Now().Settings.IdleTime },
 		Copied:   func() uint64 { return d.Counters()[handover.BytesMapped] },
 		Unmet:    d.channels.Unmet,
+		Vouchers: func() uint64 { return d.control.Vouchers() },
 		Guard:    d.guard, Run: d.run, Log: d.log,
 	})
 	d.ahead = ahead.New(ahead.Config{
@@ -257,7 +258,7 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 func (d *Device) joinFrontEnd() {
 	c := &d.config
 	d.control = control.New(control.Config{
-		Greet: func() {
+		Greet: func(uint64) {
 			d.strangers.Greet()
 			d.infile.Unused()
 			c.Greeted()
@@ -274,7 +275,8 @@ func (d *Device) joinFrontEnd() {
 		},
 		ExportObject: d.objects.Export, ImportObject: d.objects.Import, Exports: d.exports,
 		Channels: uint32(d.channels.Len()), Version: c.Version, Generation: c.Generation,
-		Told: d.settings.Told, Parked: &d.parked, Exit: c.Timeouts.Exit, Remains: c.Remains,
+		Vouchers: c.Vouchers,
+		Told:     d.settings.Told, Parked: &d.parked, Exit: c.Timeouts.Exit, Remains: c.Remains,
 		Guard: d.guard, Log: d.log,
 	})
 	d.infile = infile.New(infile.Config{

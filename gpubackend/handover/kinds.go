@@ -115,7 +115,7 @@ var cargoes = map[Kind]cargo{
 	KindResume:  with("Queue Memory", "Kick Call Memory"),
 	KindCall:    with("", "Call"),
 	KindPolicy:  with("Policy", ""),
-	KindAttach:  with("", "Conn"),
+	KindAttach:  with("Channel Vouchers", "Conn"),
 	KindImport:  with("Object", "Object"),
 	KindTaken:   with("Error", ""),
 	KindSync:    {},

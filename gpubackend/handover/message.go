@@ -50,6 +50,8 @@ type Message struct {
 	Log    *Log     `json:"log,omitempty"`
 	Policy *Policy  `json:"policy,omitempty"`
 	Object *Object  `json:"object,omitempty"`
+	// where in guest memory the driver vouches for what may be copied; 0: it doesn't
+	Vouchers uint64 `json:"vouchers,omitempty"`
 
 	// Device memory that moves: how much a worker that is drained has to move, or is to move out to
 	// a new image, or lacks room for; and how long draining or pausing may take.

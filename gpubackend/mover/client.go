@@ -33,6 +33,8 @@ type Client struct {
 	requests map[uint64]*copying
 	backlog  []byte // records for which the ring had no room
 	record   []byte
+	encoded  []wire.Run // places of a record
+	places   []moves.Place
 	slept    bool
 	empty    int   // polls since a copy last ended
 	err      error // why the connection can't be used any more
@@ -130,24 +132,55 @@ func (c *Client) Start(m *moves.Move) error {
 		return c.err
 	}
 	op := &copying{id: m.ID}
-	q := request{staging: m.Staging, offset: m.Offset, toDevice: m.ToDevice}
+	q := request{staging: m.Staging, offset: m.Offset, toDevice: m.ToDevice, voucher: m.Voucher}
 	runs := m.Runs
+	c.places = append(c.places[:0], m.Places...)
+	places := c.places
 	for {
-		q.runs = runs[:min(len(runs), maxRuns)]
-		runs = runs[len(q.runs):]
+		some := runs[:min(len(runs), maxRuns)]
+		runs = runs[len(some):]
+		if q.runs = some; m.Voucher != 0 {
+			c.encoded, places = placesOf(c.encoded[:0], places, some)
+			q.runs = c.encoded
+		}
 		c.sequence++
 		q.sequence = c.sequence
 		op.left++
 		c.requests[q.sequence] = op
 		c.record = appendRecord(c.record[:0], &q)
 		c.put(c.record)
-		q.offset += runsTotal(q.runs)
+		q.offset += runsTotal(some)
 		if len(runs) == 0 {
 			break
 		}
 	}
 	c.publish()
 	return nil
+}
+
+// placesOf appends, as they are in a record, the places that hold the first runs, and returns the
+// rest of the places, which it changes.
+func placesOf(dst []wire.Run, places []moves.Place, runs []wire.Run) ([]wire.Run, []moves.Place) {
+	bytes, whole := uint64(0), uint32(0) // of the first place
+	for i := 0; i < len(runs) && len(places) > 0; i++ {
+		bytes += runs[i].Bytes
+		whole++
+		if p := &places[0]; bytes >= p.Bytes {
+			dst = append(dst, encoded(p, p.Bytes))
+			places, bytes, whole = places[1:], 0, 0
+		}
+	}
+	if bytes > 0 {
+		p := &places[0]
+		dst = append(dst, encoded(p, bytes))
+		p.Run, p.Offset, p.Bytes = p.Run+whole, 0, p.Bytes-bytes
+	}
+	return dst, places
+}
+
+// encoded is the beginning of a place as it is in a record.
+func encoded(p *moves.Place, bytes uint64) wire.Run {
+	return wire.Run{Address: uint64(p.Run)<<placeShift | p.Offset, Bytes: bytes}
 }
 
 func runsTotal(runs []wire.Run) (n uint64) {

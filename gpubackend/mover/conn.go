@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
 
 // conn is a worker's connection. The loop owns it, except the reading of its socket.
@@ -31,19 +32,23 @@ type conn struct {
 	waiting *job     // decoded, but the engine has no room for it
 	closed  bool
 
+	vouchers vouchers
+	listed   []wire.Run // what a voucher's places are
+	dirty    *dirtylog.Switch
+
 	quota   *quota
 	taken   taken // of it
 	refused bool  // memory that it lent was refused, and logged
 }
 
-// newConn greets a worker on a socket, which it takes over.
-func newConn(fd int, q *quota) (*conn, error) {
+// newConn greets a worker on a socket, which it takes over. Its driver vouches for pages in v.
+func newConn(fd int, q *quota, v vouchers, dirty *dirtylog.Switch) (*conn, error) {
 	worker, err := socket.Conn(fd)
 	if err != nil {
 		return nil, err
 	}
 	c := &conn{socket: worker, wake: -1, staging: make(map[uint32]*lent),
-		record: make([]byte, maxRecord), quota: q}
+		record: make([]byte, maxRecord), quota: q, vouchers: v, dirty: dirty}
 	if err := c.greet(); err != nil {
 		c.release(nil)
 		return nil, err
@@ -239,7 +244,12 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 	var ok bool
 	j.staging = s
 	s.jobs++
-	if j.spans, j.bytes, ok = m.appendSpans(c.spans(), q.runs, s.size()-q.offset); !ok {
+	runs, is := c.runsOf(&j.use, m, q)
+	if is != statusDone {
+		c.end(e, j, is)
+		return
+	}
+	if j.spans, j.bytes, ok = m.appendSpans(c.spans(), runs, s.size()-q.offset); !ok {
 		c.end(e, j, statusRange)
 		return
 	}
@@ -250,6 +260,22 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 	if !e.start(j) {
 		c.waiting = j
 	}
+}
+
+// runsOf gives the runs of a request. If the driver vouches for pages, they are those for which it
+// does, and the job's use of them begins.
+func (c *conn) runsOf(u *vouchedUse, m *memory, q *request) (runs []wire.Run, s status) {
+	if c.vouchers.root == 0 {
+		if q.voucher != 0 {
+			return nil, statusVoucher
+		}
+		return q.runs, statusDone
+	}
+	if *u, s = c.vouchers.begin(m, q.voucher); s != statusDone {
+		return nil, s
+	}
+	c.listed, s = u.runs(m, q, c.listed[:0])
+	return c.listed, s
 }
 
 // spans returns an empty list for a job; end takes it back.
@@ -269,6 +295,7 @@ const maxSpare = 16
 // end writes the completion of a job, and wakes the worker if it sleeps.
 func (c *conn) end(e engine, j *job, s status) {
 	c.flying--
+	j.use.end(c.dirty) // before the worker can give the pages back
 	if j.staging != nil {
 		j.staging.jobs--
 		if err := c.handBack(e, j.staging); err != nil {

@@ -31,7 +31,7 @@ func (s *server) handle(m *handover.Message, fds []int) {
 	switch m.Kind {
 	case handover.KindAttach:
 		if n.Conn >= 0 {
-			s.connect(n.Conn)
+			s.connect(n.Conn, vouchers{m.Vouchers, uint32(m.Channel)})
 			n.Conn = -1
 		}
 	case handover.KindMemory:
@@ -94,8 +94,8 @@ func (s *server) replaceMemory(m *handover.Message, files []int) error {
 }
 
 // connect starts to serve a worker.
-func (s *server) connect(fd int) {
-	c, err := newConn(fd, s.quota)
+func (s *server) connect(fd int, v vouchers) {
+	c, err := newConn(fd, s.quota, v, &s.dirty)
 	switch {
 	case errors.Is(err, unix.EPIPE): // it has ended meanwhile
 		s.log.WithError(err).Debug("greet a worker")

@@ -15,9 +15,10 @@
 // is trusted. A worker may have been taken over by its guest process: each request is copied out of
 // the shared ring and then checked against the memory that its own connection lent and against
 // guest memory; a worker that breaks the ring's rules loses its connection, and nobody else
-// notices. The mover can't check whether pages belong to the worker's own guest process: only the
-// guest driver knows that, and has told the worker. A worker that was taken over can reach all RAM
-// of its own VM, but no other VM's: the mover has nothing else mapped.
+// notices. Whose pages are whose only the guest's driver knows: it vouches for those that a
+// channel's worker may have copied, in memory of the guest's kernel, which the mover reads
+// (vouchers.go). A driver that doesn't vouch for pages leaves it to the worker to say which these
+// are. No other VM's memory is mapped in a mover.
 //
 // Guest memory can be cut short by its front end unless it is sealed, and so can a worker's staging
 // file of the software GPU. The CPU touches both only under a guard that turns the fault into the
@@ -57,6 +58,7 @@
 //
 //	a worker's side    client.go
 //	the process        server.go (its loop) control.go (the device process) conn.go (a worker)
+//	                   vouchers.go (what may be copied for it)
 //	                   quota.go (what workers may lend) dirty.go
 //	what both share    ring.go message.go status.go wake.go words_unsafe.go
 //	guest memory       memory.go guard.go (faults)

@@ -52,6 +52,7 @@ type job struct {
 	toDevice bool
 	bytes    uint64
 	spans    []span
+	use      vouchedUse // of pages for which the driver vouches
 	status   status
 }
 

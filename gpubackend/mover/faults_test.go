@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -47,7 +48,7 @@ func (b *bystander) check(t *testing.T) {
 }
 
 // oneRegion is guest memory in one region.
-func oneRegion(t *testing.T, n int) ([]byte, guestmem.Region) {
+func oneRegion(t testing.TB, n int) ([]byte, guestmem.Region) {
 	t.Helper()
 	mem, fd := mapped(t, n, unix.F_SEAL_SHRINK)
 	return mem, guestmem.Region{GuestAddr: guestBase, Size: uint64(n), FD: fd}
@@ -139,7 +140,7 @@ func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	}
 	defer unix.Close(far)
 	e := &fullEngine{softEngine: newSoftEngine(1, -1)}
-	c, err := newConn(near, newQuota(4096))
+	c, err := newConn(near, newQuota(4096), vouchers{}, &dirtylog.Switch{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestWorkerThatReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(far)
-	c, err := newConn(near, newQuota(4096))
+	c, err := newConn(near, newQuota(4096), vouchers{}, &dirtylog.Switch{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,17 +13,23 @@ type fault interface {
 
 // guardedCopy copies src to dst, which have the same length. Others may cut either short meanwhile.
 // It says whether all was copied.
-func guardedCopy(dst, src []byte) (ok bool) {
-	old := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(old)
-		if r := recover(); r != nil {
-			if _, is := r.(fault); !is {
-				panic(r)
-			}
-			ok = false
-		}
+func guardedCopy(dst, src []byte) bool {
+	s := statusDone
+	func() {
+		defer endGuard(debug.SetPanicOnFault(true), &s)
+		copy(dst, src)
 	}()
-	copy(dst, src)
-	return true
+	return s == statusDone
+}
+
+// endGuard is deferred by what touches memory that others may cut short. It makes a fault the
+// status statusFault. old is what debug.SetPanicOnFault returned.
+func endGuard(old bool, s *status) {
+	debug.SetPanicOnFault(old)
+	if r := recover(); r != nil {
+		if _, is := r.(fault); !is {
+			panic(r)
+		}
+		*s = statusFault
+	}
 }

@@ -28,7 +28,7 @@ const (
 	messageAttach = 2
 	messageAnswer = 3
 	messageDetach = 4
-	version       = 2
+	version       = 3
 	helloFiles    = 2
 
 	startUnit = gpubackend.Granularity

@@ -32,16 +32,19 @@ const (
 	ringBytes         = offRequests + requestBytes
 )
 
-// A record: u32 size, u32 flags, u64 sequence number, u32 staging, u32 runs, u64 offset, then the
-// runs (u64 guest-physical address, u64 bytes).
+// A record: u32 size, u32 flags, u64 sequence number, u32 staging, u32 runs, u64 offset, u32
+// voucher, u32 that is 0, then the runs (u64 guest-physical address, u64 bytes). With a voucher
+// they are places in its map: in place of the address the number of a run, in 16 bits, and the
+// offset in it, in 48.
 const (
-	recordHead = 32
+	recordHead = 40
 	runBytes   = 16
 	maxRuns    = 4096
 	maxRecord  = recordHead + maxRuns*runBytes
 	minRecord  = 8
 	flagDevice = 1 // to the device; otherwise from it
 	flagFiller = 2 // fills the end of the ring
+	placeShift = 48
 )
 
 // errProtocol marks what no correct worker does; it ends the connection.
@@ -53,7 +56,8 @@ type request struct {
 	staging  uint32
 	offset   uint64
 	toDevice bool
-	runs     []wire.Run
+	voucher  uint32
+	runs     []wire.Run // with a voucher: places
 }
 
 // ring is one side's view.
@@ -148,7 +152,7 @@ func decodeRequest(b []byte, runs []wire.Run) (q request, ok bool, err error) {
 			fmt.Errorf("%w: %d runs in a record of %d bytes", errProtocol, count, len(b))
 	}
 	q = request{sequence: le.Uint64(b[8:]), staging: le.Uint32(b[16:]), offset: le.Uint64(b[24:]),
-		toDevice: flags&flagDevice != 0}
+		toDevice: flags&flagDevice != 0, voucher: le.Uint32(b[32:])}
 	for b = b[recordHead:]; len(b) > 0; b = b[runBytes:] {
 		runs = append(runs, wire.Run{Address: le.Uint64(b), Bytes: le.Uint64(b[8:])})
 	}
@@ -169,6 +173,7 @@ func appendRecord(b []byte, q *request) []byte {
 	b = le.AppendUint32(b, q.staging)
 	b = le.AppendUint32(b, uint32(len(q.runs)))
 	b = le.AppendUint64(b, q.offset)
+	b = le.AppendUint64(b, uint64(q.voucher))
 	for _, run := range q.runs {
 		b = le.AppendUint64(b, run.Address)
 		b = le.AppendUint64(b, run.Bytes)

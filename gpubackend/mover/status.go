@@ -17,6 +17,7 @@ const (
 	statusDone status = iota
 	statusRange
 	statusFault
+	statusVoucher
 	deviceStatus status = 1 << 16
 )
 
@@ -26,6 +27,8 @@ var (
 	ErrRange = errors.New("outside guest memory or staging memory")
 	// ErrFault means that memory vanished during the copy.
 	ErrFault = errors.New("memory was cut short during the copy")
+	// ErrVoucher means that the guest's driver doesn't vouch for the pages.
+	ErrVoucher = errors.New("pages for which the guest's driver doesn't vouch")
 	// ErrDevice means that the GPU failed.
 	ErrDevice = errors.New("copy failed on the device")
 	// ErrClosed means that the mover is gone.
@@ -53,6 +56,8 @@ func (s status) err() error {
 		return ErrRange
 	case s == statusFault:
 		return ErrFault
+	case s == statusVoucher:
+		return ErrVoucher
 	case s >= deviceStatus:
 		return fmt.Errorf("%w: %w", ErrDevice, gpubackend.Result(s-deviceStatus).Err())
 	}

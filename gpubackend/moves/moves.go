@@ -41,6 +41,17 @@ type Move struct {
 	Offset   uint64 // in the staging memory
 	ToDevice bool
 	Runs     []wire.Run
+	// Where Runs are in the map for whose pages a voucher is, if that isn't 0: the mover looks them
+	// up by these, and doesn't believe Runs. Each place is one or more whole runs of Runs.
+	Voucher uint32
+	Places  []Place
+}
+
+// Place is where bytes of a map are.
+type Place struct {
+	Run    uint32 // of the map
+	Offset uint64 // in it
+	Bytes  uint64
 }
 
 // Completion is the end of a copy.

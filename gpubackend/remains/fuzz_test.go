@@ -15,6 +15,10 @@ func FuzzFacts(f *testing.F) {
 	all := Facts{Generation: 1, Sequence: 2, Suspended: true, Ordered: true, Protocol: 3,
 		InFile: []byte("file"), Settings: []string{"a=b", "c=d"}}
 	f.Add(all.append(nil))
+	pages := all
+	pages.Vouchers = 1 << 33
+	f.Add(pages.append(nil))
+	f.Add((&Facts{Vouchers: 4096}).append(nil))
 	f.Add((&Facts{Settings: []string{"a=b"}}).append(nil))
 	f.Add([]byte("\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00a=b\n"))
 	f.Add(bytes.Replace(all.append(nil), []byte("\x04\x00\x00\x00file"),

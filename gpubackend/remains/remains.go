@@ -11,7 +11,8 @@
 // protocol with the guest's driver, then a line "KEY=VALUE\n" for each setting that was changed
 // while the VM ran. Version 1 had neither flags nor protocol. Version 3 is for a VM that is
 // suspended to a file: before the lines it has a u32, the number of bytes that say which file, and
-// these bytes.
+// these bytes. Version 4 is for a driver that vouches for pages: before that u32, which may be 0,
+// it has an u64, where it does.
 //
 // # Trust
 //
@@ -98,11 +99,14 @@ var ErrFacts = errors.New("bad facts of a process before this one")
 const (
 	version     = 2
 	withFile    = 3 // of a VM whose programs are in a file
+	withPages   = 4 // of one whose driver vouches for pages
 	headBytes   = 20
 	fileBytes   = 4        // before the bytes that say which file
 	maxFile     = 64 << 10 // of that
 	flagsAt     = 12       // where the head of version 1 ended
 	protocolAt  = 16
+	addressAt   = headBytes // of version 4
+	addrBytes   = 8
 	maxText     = 32 << 10
 	maxSettings = 256
 )
@@ -114,6 +118,7 @@ type Facts struct {
 	Suspended  bool     // the VM is suspended
 	Ordered    bool     // an arbiter has ordered it to be, or is about to order the reverse
 	Protocol   uint32   // version of the protocol with the driver; 0: not noted
+	Vouchers   uint64   // where the driver vouches for pages; 0: nowhere
 	InFile     []byte   // in which file the VM's programs are, for its reader; nil: in none
 	Settings   []string // KEY=VALUE, that were changed
 }
@@ -188,7 +193,7 @@ func New(store Store, left map[uint32]int) (*Remains, *Facts, error) {
 }
 
 // room is the greatest length of facts.
-const room = headBytes + fileBytes + maxFile + maxText
+const room = headBytes + addrBytes + fileBytes + maxFile + maxText
 
 func (r *Remains) create() (err error) {
 	if r.file, err = checkpoint.Create(room); err != nil {
@@ -217,14 +222,20 @@ func (r *Remains) replace() error {
 }
 
 func (f *Facts) append(b []byte) []byte {
-	v := uint32(version)
-	if f.InFile != nil {
-		v = withFile
+	number := uint32(version)
+	switch {
+	case f.Vouchers != 0:
+		number = withPages
+	case f.InFile != nil:
+		number = withFile
 	}
-	for _, v := range []uint32{v, f.Generation, f.Sequence, f.flags(), f.Protocol} {
+	for _, v := range []uint32{number, f.Generation, f.Sequence, f.flags(), f.Protocol} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
-	if f.InFile != nil {
+	if number == withPages {
+		b = binary.LittleEndian.AppendUint64(b, f.Vouchers)
+	}
+	if number != version {
 		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(f.InFile))), f.InFile...)
 	}
 	for _, s := range f.Settings {
@@ -240,6 +251,7 @@ func (f *Facts) parse(b []byte) error {
 		return fmt.Errorf("%w: %d bytes, or not of version %d", ErrFacts, len(b), version)
 	}
 	f.InFile = file
+	f.Vouchers = vouchersOf(b)
 	f.Generation = binary.LittleEndian.Uint32(b[4:])
 	f.Sequence = binary.LittleEndian.Uint32(b[8:])
 	if head >= headBytes {
@@ -273,16 +285,30 @@ func headOf(b []byte) (head int, file []byte, ok bool) {
 		return flagsAt, nil, true
 	case v == version && len(b) >= headBytes:
 		return headBytes, nil, true
-	case v != withFile || len(b) < headBytes+fileBytes:
+	case v == withPages && len(b) >= headBytes+addrBytes+fileBytes:
+		head = headBytes + addrBytes + fileBytes
+	case v == withFile && len(b) >= headBytes+fileBytes:
+		head = headBytes + fileBytes
+	default:
 		return 0, nil, false
 	}
-	head = headBytes + fileBytes
-	n := binary.LittleEndian.Uint32(b[headBytes:])
+	n := binary.LittleEndian.Uint32(b[head-fileBytes:])
+	if n == 0 && v == withPages {
+		return head, nil, true
+	}
 	if n == 0 || n > maxFile || int(n) > len(b)-head {
 		return 0, nil, false
 	}
 	file = append(file, b[head:head+int(n)]...)
 	return head + int(n), file, true
+}
+
+// vouchersOf is where a driver vouches for pages, as the facts b say.
+func vouchersOf(b []byte) uint64 {
+	if binary.LittleEndian.Uint32(b) != withPages {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[addressAt:])
 }
 
 // Note changes the facts. If it fails, Err says why.

@@ -45,7 +45,7 @@ func controlChain(name string, class int, list ...virtqueuetest.Desc) attack {
 		wait := patience.Of(soon)
 		for ; !wait.Over(); time.Sleep(20 * time.Microsecond) {
 			if _, _, ok := g.queues[0].Driver.Reap(); ok {
-				return g.hello()
+				return g.hello(0)
 			}
 		}
 		return errSilent
@@ -103,7 +103,7 @@ func controlAttacks() []attack {
 			for range 20000 {
 				g.kick(0)
 			}
-			return g.hello()
+			return g.hello(0)
 		}},
 		{"control: avail index jumps", 11, func(g *guest, c *channel) error {
 			d := g.queues[0].Driver

@@ -80,7 +80,7 @@ func TestHostileFrontEnds(t *testing.T) {
 		}
 	}
 	g.connect()
-	if err := g.hello(); err != nil {
+	if err := g.hello(0); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range g.channels {

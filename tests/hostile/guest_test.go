@@ -189,7 +189,7 @@ func (g *guest) reset() error {
 
 // begin sends HELLO, and opens both channels.
 func (g *guest) begin() error {
-	if err := g.hello(); err != nil {
+	if err := g.hello(0); err != nil {
 		return err
 	}
 	for _, c := range g.channels {
@@ -239,8 +239,11 @@ func (g *guest) ask(r wire.ControlRequest) (status, number uint32, err error) {
 	return 0, 0, fmt.Errorf("control request: %w", errSilent)
 }
 
-func (g *guest) hello() error {
-	status, err := g.control(wire.ControlRequest{Type: wire.ControlHello, Number: wire.Version})
+// hello greets the device. The driver vouches for pages at an address; 0: it doesn't.
+func (g *guest) hello(vouchers uint64) error {
+	r := wire.ControlRequest{Type: wire.ControlHello, Number: wire.Version}
+	binary.LittleEndian.PutUint64(r.Comm[:], vouchers)
+	status, err := g.control(r)
 	if err == nil && status != wire.StatusOk {
 		err = fmt.Errorf("HELLO: status %d", status)
 	}

@@ -64,7 +64,7 @@ func started(t *testing.T) *guest {
 func startedBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 	t.Helper()
 	g := newGuestBy(t, prepare)
-	if err := g.hello(); err != nil {
+	if err := g.hello(0); err != nil {
 		t.Fatal(err)
 	}
 	c := g.channels[victim]

@@ -171,7 +171,7 @@ func (g *guest) rights(t *testing.T) {
 func TestLogThatNobodyReads(t *testing.T) {
 	reader, writer := fullPipe(t)
 	g := newGuestBy(t, func(c *exec.Cmd) { c.Stderr = writer })
-	if err := g.hello(); err != nil {
+	if err := g.hello(0); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range g.channels {

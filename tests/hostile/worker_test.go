@@ -68,6 +68,13 @@ func (c *channel) takenOver(number int, d takenover.Deed) error {
 	g := c.g
 	g.renew(1 + c.index)
 	g.memory.Write(takenover.Report, make([]byte, takenover.ReportBytes))
+	if d.Vouchers {
+		takenover.Vouch(func(address uint64, b []byte) { g.memory.Write(address, b) })
+		if err := g.hello(takenover.Vouchers); err != nil {
+			return err
+		}
+		defer func() { _ = g.hello(0) }()
+	}
 	status, err := g.control(wire.ControlRequest{Type: wire.ControlOpen, Channel: uint32(c.index),
 		Pid: 1, Comm: takenover.Name(number)})
 	if err != nil {

@@ -23,6 +23,7 @@ package control
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -44,7 +45,7 @@ import (
 // Config is what the control queue needs of the device: the functions that do what is asked, and
 // what to tell the driver. Functions that return a status may take long.
 type Config struct {
-	Greet        func() // our driver has greeted
+	Greet        func(vouchers uint64) // our driver has greeted, and vouches for pages there
 	OpenChannel  func(channel int, pid int32, comm string, a Asking) (status uint32)
 	CloseChannel func(channel int) (status uint32)
 	ExportObject func(channel int, number uint32) (handle, status uint32)
@@ -62,6 +63,7 @@ type Config struct {
 
 	Channels            uint32
 	Version, Generation uint32                // told with HELLO
+	Vouchers            uint64                // where the driver vouched for pages before
 	Told                func() *wire.Settings // that hold; they aren't changed
 	Parked              *atomic.Int32         // requests that wait for what may never come
 	Exit                time.Duration         // for which others are awaited at the end
@@ -303,8 +305,9 @@ func (c *serving) obey(
 			c.Exports.Clear()
 		}
 		c.hello = true
+		vouchers := binary.LittleEndian.Uint64(r.Comm[:])
 		return func(out *wire.ControlResponse) {
-			c.Greet()
+			c.Greet(vouchers)
 			out.Number = c.Generation
 		}
 	case c.hello && r.Type == wire.ControlPing:

@@ -14,8 +14,8 @@ import (
 )
 
 // Queue is the control queue of a VM, which the front end starts and stops. It keeps what lasts
-// longer than that: the number that the driver is told when it greets, and requests that are
-// answered when the queue goes on.
+// longer than that: what driver and device tell each other when the driver greets, and requests
+// that are answered when the queue goes on.
 type Queue struct {
 	config Config
 
@@ -23,10 +23,13 @@ type Queue struct {
 	runs       *serving    // nil: it is stopped; guarded by mu, as is what follows
 	late       *unanswered // when it was stopped last
 	generation uint32      // tells this device from an earlier one
+	vouchers   uint64      // where the driver vouches for pages; 0: nowhere
 }
 
 // New returns a stopped queue.
-func New(c Config) *Queue { return &Queue{config: c, generation: c.Generation} }
+func New(c Config) *Queue {
+	return &Queue{config: c, generation: c.Generation, vouchers: c.Vouchers}
+}
 
 // Start starts it in the guest's memory, which it uses until SetMemory.
 func (q *Queue) Start(c vhostuser.QueueConfig, mem *guestmem.Memory) error {
@@ -41,7 +44,7 @@ func (q *Queue) Start(c vhostuser.QueueConfig, mem *guestmem.Memory) error {
 	q.late = q.late.at(c.Base)
 	record, again := queues.ControlRecord(c, mem, q.config.Remains, q.config.Log)
 	config := q.config
-	config.Generation = q.generation
+	config.Generation, config.Greet = q.generation, q.greet
 	runs, greeted, err := serve(config, mem, c, q.late, record)
 	if err != nil {
 		return err
@@ -118,6 +121,27 @@ func (q *Queue) dropLate() {
 		q.late.drop()
 		q.late = nil
 	}
+}
+
+// greet notes where a driver that greets vouches for pages.
+func (q *Queue) greet(vouchers uint64) {
+	q.SetVouchers(vouchers)
+	q.config.Greet(vouchers)
+}
+
+// Vouchers is the guest-physical address at which the driver vouches for pages; 0: it doesn't.
+func (q *Queue) Vouchers() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.vouchers
+}
+
+// SetVouchers sets it, also for the next process.
+func (q *Queue) SetVouchers(address uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.vouchers = address
+	q.config.Remains.Note(func(f *remains.Facts) { f.Vouchers = address })
 }
 
 // Generation is what the driver is told when it greets.

@@ -140,8 +140,9 @@ func (s *Movers) Need(start Message) (*Mover, error) {
 }
 
 // Connect returns a worker's end of a connection to a mover, for which Await has waited. It doesn't
-// wait.
-func (s *Movers) Connect(m *Mover) (*os.File, error) {
+// wait. The driver vouches for what may be copied for that worker's channel at an address of guest
+// memory; 0: it doesn't vouch for anything.
+func (s *Movers) Connect(m *Mover, channel int, vouchers uint64) (*os.File, error) {
 	s.mu.Lock()
 	ready := m != nil && m == s.current && await.Closed(m.ready) && m.failure == nil &&
 		!m.stopping && !m.killed.Load()
@@ -154,7 +155,8 @@ func (s *Movers) Connect(m *Mover) (*os.File, error) {
 		return nil, err
 	}
 	defer far.Close()
-	attach := &handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}
+	attach := &handover.Message{Kind: handover.KindAttach, Channel: channel, Vouchers: vouchers,
+		Files: handover.Files{Conn: true}}
 	if err := m.conn.Tell(attach, []int{int(far.Fd())}); err != nil {
 		worker.Close()
 		return nil, fmt.Errorf("attach to the mover: %w", err)

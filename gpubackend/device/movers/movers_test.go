@@ -196,7 +196,7 @@ func (v *vm) mustBeTold(want ...handover.Kind) {
 
 func TestOneMoverServesAll(t *testing.T) {
 	v := newVM(t)
-	if _, err := v.Connect(v.Current()); !errors.Is(err, ErrNotReady) {
+	if _, err := v.Connect(v.Current(), 0, 0); !errors.Is(err, ErrNotReady) {
 		t.Errorf("connected to no mover: %v", err)
 	}
 	v.Tell(func() (*handover.Message, []int) {
@@ -208,7 +208,7 @@ func TestOneMoverServesAll(t *testing.T) {
 		t.Errorf("%d movers were started", len(v.made))
 	}
 	for range 2 {
-		worker, err := v.Connect(m)
+		worker, err := v.Connect(m, 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func TestStop(t *testing.T) {
 		if stop == nil || v.BeginStop() != nil {
 			t.Fatal("a mover stops once")
 		}
-		if _, err := v.Connect(v.Current()); !errors.Is(err, ErrNotReady) {
+		if _, err := v.Connect(v.Current(), 0, 0); !errors.Is(err, ErrNotReady) {
 			t.Errorf("connected to one that stops: %v", err)
 		}
 		stop()
@@ -328,7 +328,7 @@ func TestKilledOneServesNobody(t *testing.T) {
 		v.stays = make(chan struct{})
 		m := v.need()
 		v.Kill()
-		if f, err := v.Connect(m); err == nil {
+		if f, err := v.Connect(m, 0, 0); err == nil {
 			f.Close()
 			t.Error("a worker gets a mover that was killed")
 		}
@@ -344,7 +344,7 @@ func TestKilledOneServesNobody(t *testing.T) {
 		v.stays = nil
 		other := v.need()
 		v.GiveUp()
-		if f, err := v.Connect(other); err != nil || v.Current() != other {
+		if f, err := v.Connect(other, 0, 0); err != nil || v.Current() != other {
 			t.Errorf("the next one: %v", err)
 		} else {
 			f.Close()
@@ -419,7 +419,7 @@ func TestTakeOver(t *testing.T) {
 		}
 		if err == nil {
 			v.mustBeTold(handover.KindTakeOver)
-			worker, err := v.Connect(m)
+			worker, err := v.Connect(m, 0, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

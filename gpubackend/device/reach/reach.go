@@ -42,6 +42,7 @@ type Config struct {
 	IdleTime func() time.Duration // 0: it never ends
 	Copied   func() uint64        // by all workers, in bytes
 	Unmet    func() bool          // a worker that was taken over hasn't reported its position
+	Vouchers func() uint64        // where the guest's driver vouches for pages; 0: nowhere
 	// Guard runs a part of this package, and survives its faults; Run does so on a goroutine for
 	// which the device's end waits.
 	Guard func(part string, f func()) bool
@@ -123,7 +124,7 @@ func (r *Reach) connect(
 		if err != nil {
 			return nil, nil, fmt.Errorf("start the mover: %w", err)
 		}
-		conn, err := r.config.Movers.Connect(m)
+		conn, err := r.config.Movers.Connect(m, w.Channel(), r.config.Vouchers())
 		switch {
 		case err == nil:
 			return conn, m, nil

@@ -84,6 +84,7 @@ func newRig(t *testing.T) *rig {
 		},
 		IdleTime: func() time.Duration { return time.Duration(r.idle.Load()) },
 		Unmet:    func() bool { return false },
+		Vouchers: func() uint64 { return 0 },
 		Copied: func() uint64 {
 			if r.copying.Load() {
 				r.copied.Add(1)

@@ -40,6 +40,7 @@ type State struct {
 	Sequence   uint32 // of the settings
 	Greeted    uint32 // there is a driver
 	Programs   uint32 // what follows
+	Vouchers   uint64 // where the driver vouches for pages
 	Sum        uint32 // CRC-32 of all before it
 }
 
@@ -53,9 +54,9 @@ const (
 var magic = [8]byte{'p', 'a', 'r', 'a', 'c', 'u', 'd', 'a'}
 
 // Bytes is the size of a state.
-const Bytes = 44
+const Bytes = 52
 
-const format = 2
+const format = 3
 
 // ErrState marks a state that can't be used.
 var ErrState = errors.New("the saved VM's state")

@@ -11,14 +11,15 @@ import (
 )
 
 func sample() *State {
-	return New(State{Version: 3, Generation: 7, Channels: 16, ArenaBytes: 8 << 20, Greeted: 1})
+	return New(State{Version: 3, Generation: 7, Channels: 16, ArenaBytes: 8 << 20, Greeted: 1,
+		Vouchers: 1 << 33})
 }
 
 // TestRead: a state is read as a whole, and nothing behind it.
 func TestRead(t *testing.T) {
 	good := sample().Encode()
 	s, err := Read(bytes.NewReader(good))
-	if err != nil || s.Generation != 7 || s.Suits(sample()) != nil {
+	if err != nil || s.Generation != 7 || s.Vouchers != 1<<33 || s.Suits(sample()) != nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	for n := range Bytes {

@@ -24,6 +24,9 @@ type Control interface {
 	// told to what an earlier device told.
 	Generation() uint32
 	GoOnAs(generation uint32)
+	// Vouchers is where the driver vouches for pages. SetVouchers sets that.
+	Vouchers() uint64
+	SetVouchers(address uint64)
 }
 
 // Greeting is what knows whether our driver has greeted: strangers.Watch.
@@ -130,6 +133,7 @@ func (v *VM) State() *State {
 	s := New(State{
 		Version: v.config.Version, Generation: v.config.Control.Generation(),
 		Channels: told.Channels, ArenaBytes: told.ArenaBytes, Sequence: told.Sequence,
+		Vouchers: v.config.Control.Vouchers(),
 	})
 	if v.config.Greeting.Greeted() {
 		s.Greeted = 1
@@ -152,7 +156,11 @@ func (v *VM) Load(r io.Reader) error {
 	if err := v.suits(s); err != nil {
 		return err
 	}
+	// Before there are workers, which may want the mover at once.
+	vouchers := v.config.Control.Vouchers()
+	v.config.Control.SetVouchers(s.Vouchers)
 	if err := v.takeWhatFollows(s, r); err != nil {
+		v.config.Control.SetVouchers(vouchers)
 		return err
 	}
 	v.config.Greeting.Expect(s.Greeted != 0)

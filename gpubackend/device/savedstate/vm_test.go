@@ -18,6 +18,8 @@ import (
 type fake struct {
 	settings    wire.Settings
 	generation  uint32
+	vouchers    uint64
+	taken       uint64 // where the driver vouched for pages when programs were taken
 	greeted     bool
 	serves      bool
 	runs        bool
@@ -39,6 +41,8 @@ func (f *fake) Runs() bool           { return f.runs }
 func (f *fake) Unanswered() bool     { return f.unanswered }
 func (f *fake) Generation() uint32   { return f.generation }
 func (f *fake) GoOnAs(n uint32)      { f.generation = n }
+func (f *fake) Vouchers() uint64     { return f.vouchers }
+func (f *fake) SetVouchers(a uint64) { f.vouchers = a }
 func (f *fake) Greeted() bool        { return f.greeted }
 func (f *fake) Expect(greeted bool)  { f.greeted = greeted }
 func (f *fake) Told() *wire.Settings { return &f.settings }
@@ -76,7 +80,7 @@ func (f *fake) arrive(r io.Reader) (func() error, error) {
 		if _, err := io.ReadFull(r, b); err != nil {
 			return err
 		}
-		f.programs = string(b)
+		f.programs, f.taken = string(b), f.vouchers
 		return f.takes
 	}, nil
 }
@@ -98,7 +102,7 @@ func (f *fake) vm() *VM {
 func newFake(programs string) *fake {
 	return &fake{
 		settings:   wire.Settings{Channels: 16, ArenaBytes: 8 << 20, Sequence: 5},
-		generation: 7, greeted: true, serves: programs != "", programs: programs,
+		generation: 7, vouchers: 1 << 33, greeted: true, serves: programs != "", programs: programs,
 		suspension: suspend.Running,
 	}
 }
@@ -116,11 +120,13 @@ func TestVMGoesOn(t *testing.T) {
 		}
 		there := newFake("")
 		there.generation, there.greeted, there.settings.Sequence = 9, false, 1
+		there.vouchers = 1
 		if err := there.vm().Load(&b); err != nil {
 			t.Fatalf("%q: %v", programs, err)
 		}
 		if there.generation != 7 || !there.greeted || there.settings.Sequence != 6 ||
-			there.programs != programs || !slices.Equal(there.did, want) {
+			there.programs != programs || there.vouchers != 1<<33 ||
+			programs != "" && there.taken != 1<<33 || !slices.Equal(there.did, want) {
 			t.Errorf("%q: %+v", programs, there)
 		}
 	}

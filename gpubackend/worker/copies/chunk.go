@@ -52,6 +52,7 @@ type chunks struct {
 	all    [StagedChunks + directChunks]chunk
 	flying int        // that aren't free
 	runs   []wire.Run // of the chunk that is being started
+	places []moves.Place
 	moved  []moves.Completion
 }
 
@@ -139,16 +140,17 @@ func (t *Copies) move(c *chunk) {
 		return
 	}
 	c.state = chunkMoving
-	runs := t.chunks.runs[:0]
+	runs, places := t.chunks.runs[:0], t.chunks.places[:0]
 	c.eachRow(func(p cursor, _, n uint64) gpubackend.Result {
 		at := op.host.offset + p.row.offset(op.host.pitch, op.host.slice) + p.x
-		runs = op.mapping.Slice(runs, at, n)
+		place := op.mapping.Place(at, n)
+		runs, places = op.mapping.SlicePlace(runs, place), append(places, place)
 		return gpubackend.Success
 	})
-	t.chunks.runs = runs
+	t.chunks.runs, t.chunks.places = runs, places
 	m := moves.Move{
 		ID: uint64(c.index), Staging: t.staging.number, Offset: c.offset,
-		ToDevice: op.dir == toDevice, Runs: runs,
+		ToDevice: op.dir == toDevice, Runs: runs, Voucher: op.mapping.Voucher, Places: places,
 	}
 	if op.loan != nil {
 		if op.loan.ended {

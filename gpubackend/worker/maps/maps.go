@@ -6,6 +6,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -19,6 +20,7 @@ type Map struct {
 	Offset  uint64 // of the first byte in the runs
 	Flags   uint32
 	Runs    []wire.Run
+	Voucher uint32 // the driver's for its pages; 0: none
 	Kept    bool   // its chain went back when it was taken
 	Counted uint64 // bytes of the host's memory that count for it
 	Dirty   uint64 // the source's name for pages that the GPU may write to at any time; 0: none
@@ -46,18 +48,30 @@ func (m *Map) Users() int { return m.users }
 // Slice appends the runs that hold n bytes at an offset from the map's first byte. The caller has
 // checked that they are there.
 func (m *Map) Slice(dst []wire.Run, offset, n uint64) []wire.Run {
+	p := m.Place(offset, n)
+	return m.SlicePlace(dst, p)
+}
+
+// Place is the place of n bytes at an offset from the map's first byte.
+func (m *Map) Place(offset, n uint64) moves.Place {
 	offset += m.Offset
-	for _, r := range m.Runs {
-		if n == 0 {
+	i := 0
+	for i < len(m.Runs) && offset >= m.Runs[i].Bytes {
+		offset -= m.Runs[i].Bytes
+		i++
+	}
+	return moves.Place{Run: uint32(i), Offset: offset, Bytes: n}
+}
+
+// SlicePlace appends the runs that are in a place.
+func (m *Map) SlicePlace(dst []wire.Run, p moves.Place) []wire.Run {
+	for _, r := range m.Runs[p.Run:] {
+		if p.Bytes == 0 {
 			break
 		}
-		if offset >= r.Bytes {
-			offset -= r.Bytes
-			continue
-		}
-		part := min(r.Bytes-offset, n)
-		dst = append(dst, wire.Run{Address: r.Address + offset, Bytes: part})
-		offset, n = 0, n-part
+		part := min(r.Bytes-p.Offset, p.Bytes)
+		dst = append(dst, wire.Run{Address: r.Address + p.Offset, Bytes: part})
+		p.Offset, p.Bytes = 0, p.Bytes-part
 	}
 	return dst
 }

@@ -49,7 +49,7 @@ func (q *Queue) arenaAgain(runs []wire.Run) error {
 func (q *Queue) mapAgain(head uint16, h *wire.ChainHeader, runs []wire.Run) error {
 	m := q.anew.maps[h.Id]
 	if h.Bytes != m.Bytes || h.Address != m.Address || uint64(h.Offset) != m.Offset ||
-		h.Flags != m.Flags || !slices.Equal(runs, m.Runs) {
+		h.Flags != m.Flags || h.Voucher != m.Voucher || !slices.Equal(runs, m.Runs) {
 		return fmt.Errorf("map %d isn't the one which was there before", h.Id)
 	}
 	m.Head = head

@@ -181,7 +181,7 @@ func (q *Queue) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	}
 	m := &maps.Map{
 		ID: h.Id, Head: c.Head(), Bytes: h.Bytes, Address: h.Address, Offset: uint64(h.Offset),
-		Flags: h.Flags, Runs: runs,
+		Flags: h.Flags, Runs: runs, Voucher: h.Voucher,
 	}
 	if c.WriteLen() > 0 && !m.Oneshot() {
 		return q.keep(c, m)

@@ -45,7 +45,8 @@ func (q *Queue) Saved() *saved.Queue {
 	}
 	for _, m := range q.maps {
 		s.Maps = append(s.Maps, saved.Map{ID: m.ID, Head: m.Head, Bytes: m.Bytes,
-			Address: m.Address, Offset: m.Offset, Flags: m.Flags, Runs: m.Runs, Kept: m.Kept})
+			Address: m.Address, Offset: m.Offset, Flags: m.Flags, Runs: m.Runs,
+			Voucher: m.Voucher, Kept: m.Kept})
 	}
 	return s
 }
@@ -181,7 +182,7 @@ func (q *Queue) restoreMap(s *saved.Map) error {
 		return fmt.Errorf("%w: map %d is there twice", saved.ErrRecord, s.ID)
 	}
 	m := &maps.Map{ID: s.ID, Head: s.Head, Bytes: s.Bytes, Address: s.Address, Offset: s.Offset,
-		Flags: s.Flags, Runs: s.Runs}
+		Flags: s.Flags, Runs: s.Runs, Voucher: s.Voucher}
 	if err := q.check(m.Runs); err != nil && len(m.Runs) > 0 {
 		return err
 	}

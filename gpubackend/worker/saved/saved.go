@@ -42,6 +42,7 @@ type Map struct {
 	Offset  uint64
 	Flags   uint32
 	Runs    []wire.Run
+	Voucher uint32 `json:",omitempty"`
 	Kept    bool
 }
 

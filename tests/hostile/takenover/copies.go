@@ -32,7 +32,7 @@ const (
 	notDone         = math.MaxUint32
 	toLent          = 1 // a flag of a request: otherwise from it
 	maxRuns         = 4096
-	recordHeadBytes = 32
+	recordHeadBytes = 40
 )
 
 // run is a range of the guest's memory.
@@ -45,6 +45,8 @@ type mover struct {
 	ring   []byte
 	wake   int
 	lent   []byte // what it lends, as number 1
+	// of the driver's, for the pages that the next request names; 0: it names guest memory
+	voucher uint32
 }
 
 // connect asks the device process for the mover, and lends that memory. nil: there is no mover.
@@ -143,6 +145,7 @@ func (m *mover) record(flags, lent uint32, offset uint64, runs ...run) uint32 {
 	b = le.AppendUint32(b, lent)
 	b = le.AppendUint32(b, uint32(len(runs)))
 	b = le.AppendUint64(b, offset)
+	b = le.AppendUint64(b, uint64(m.voucher))
 	for _, r := range runs {
 		b = le.AppendUint64(le.AppendUint64(b, r.address), r.bytes)
 	}

@@ -34,6 +34,8 @@ type Deed struct {
 	Deaf bool
 	// Lies: it lies about device memory. The VM's programs may lack some until that is put right.
 	Lies bool
+	// Vouchers: the guest's driver vouches for pages (Vouch).
+	Vouchers bool
 	// do does it, and returns what it has reached that it must not reach. "": nothing.
 	do func(w *worker) string
 }
@@ -41,7 +43,7 @@ type Deed struct {
 // Deeds are all deeds.
 func Deeds() (list []Deed) {
 	for _, part := range [][]Deed{
-		messages(), early(), copies(), pages(), queue(), calls(), resources(),
+		messages(), early(), copies(), vouchers(), pages(), queue(), calls(), resources(),
 	} {
 		list = append(list, part...)
 	}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// driver plays a guest's driver that vouches for pages. Its own memory is the first MiB of the
+// guest's.
+type driver struct {
+	tb   testing.TB
+	mem  []byte
+	next uint64 // free memory
+	root uint64
+	dirs [wire.MaxChannels]uint64
+}
+
+const driversOwn = 1 << 20
+
+// newDriver is for a guest of one region.
+func newDriver(tb testing.TB, n int) (*driver, guestmem.Region) {
+	mem, region := oneRegion(tb, n)
+	d := &driver{tb: tb, mem: mem, next: guestBase}
+	d.root = d.page()
+	return d, region
+}
+
+func (d *driver) page() uint64 {
+	d.next += 4096
+	if d.next > guestBase+driversOwn {
+		d.tb.Fatal("the driver has no memory left")
+	}
+	return d.next - 4096
+}
+
+func (d *driver) at(address uint64) []byte { return d.mem[address-guestBase:] }
+
+func (d *driver) put(address, value uint64) {
+	binary.LittleEndian.PutUint64(d.at(address), value)
+}
+
+func (d *driver) get(address uint64) uint64 { return binary.LittleEndian.Uint64(d.at(address)) }
+
+// state is that of a channel's voucher.
+func (d *driver) state(channel int, n uint32) *uint32 {
+	return word(d.at(d.voucher(channel, n)))
+}
+
+// voucher is where a channel's voucher is, for which there is a page then.
+func (d *driver) voucher(channel int, n uint32) uint64 {
+	if d.dirs[channel] == 0 {
+		d.dirs[channel] = d.page()
+		d.put(d.root+8*uint64(channel), d.dirs[channel])
+	}
+	entry := d.dirs[channel] + 8*uint64((n-1)/wire.VouchersPerPage)
+	if d.get(entry) == 0 {
+		d.put(entry, d.page())
+	}
+	return d.get(entry) + uint64((n-1)%wire.VouchersPerPage)*wire.VoucherSize
+}
+
+// vouch vouches for pages.
+func (d *driver) vouch(channel int, n uint32, flags uint32, runs []wire.Run) {
+	header := d.page()
+	h := wire.ChainHeader{Type: wire.ChainMap, Id: n, Runs: uint32(len(runs)), Flags: flags,
+		Voucher: n}
+	h.Encode(d.at(header))
+	for i := 0; len(runs) > 0; i++ {
+		list := d.page()
+		d.put(header+wire.ChainHeaderSize+8*uint64(i), list)
+		some := runs[:min(len(runs), wire.RunsPerList)]
+		runs = runs[len(some):]
+		for j := range some {
+			some[j].Encode(d.at(list + uint64(j)*wire.RunSize))
+		}
+	}
+	d.put(d.voucher(channel, n)+8, header)
+	atomic.StoreUint32(d.state(channel, n), wire.VoucherStateValid)
+}
+
+// vouched is a worker of a channel whose driver vouches for pages.
+func (h *host) vouched(channel int, root uint64) *Client {
+	h.tb.Helper()
+	near, far, err := socket.Descriptors(socket.Packets)
+	if err != nil {
+		h.tb.Fatal(err)
+	}
+	err = h.control.Send(&handover.Message{Kind: handover.KindAttach, Channel: channel,
+		Vouchers: root, Files: handover.Files{Conn: true}}, []int{far})
+	unix.Close(far)
+	if err != nil {
+		h.tb.Fatal(err)
+	}
+	c, err := NewClient(near)
+	if err != nil {
+		h.tb.Fatal(err)
+	}
+	h.tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// pages are so many pages of a program's, in random order.
+func pages(r *rand.Rand, n, of int) (runs []wire.Run) {
+	for _, i := range r.Perm(of)[:n] {
+		runs = append(runs, wire.Run{Address: guestBase + driversOwn + uint64(i)*4096, Bytes: 4096})
+	}
+	return runs
+}
+
+// sliced are the runs of a place.
+func sliced(all []wire.Run, p moves.Place) (runs []wire.Run) {
+	for i, left := int(p.Run), p.Bytes; left > 0; i++ {
+		n := min(all[i].Bytes-p.Offset, left)
+		runs = append(runs, wire.Run{Address: all[i].Address + p.Offset, Bytes: n})
+		left, p.Offset = left-n, 0
+	}
+	return runs
+}
+
+// TestVouchedAsAnOracleSays: random places of maps, some of them longer than one request, are
+// copied as the same runs would be without vouchers, and no use is left.
+func TestVouchedAsAnOracleSays(t *testing.T) {
+	const many = maxRuns + 7
+	d, region := newDriver(t, driversOwn+many*4096)
+	h := startHost(t, region)
+	c, plain := h.vouched(5, d.root), h.client()
+	r := rand.New(rand.NewPCG(3, 4))
+	for n, count := range []int{1, 2, 300, many} {
+		runs := pages(r, count, many)
+		number := []uint32{1, 2, wire.VouchersPerPage, wire.VouchersPerPage + 1}[n]
+		d.vouch(5, number, wire.MapFlagWrite, runs)
+		id, mem, _ := attach(t, c, count*4096)
+		other, want, _ := attach(t, plain, count*4096)
+		fill(mem, 1)
+		copy(want, mem)
+		fill(d.mem[driversOwn:], 2)
+		for range 5 {
+			p := moves.Place{Run: uint32(r.IntN(count)), Offset: uint64(r.IntN(4096))}
+			p.Bytes = 1 + r.Uint64N(uint64(count-int(p.Run))*4096-p.Offset)
+			m := moves.Move{Staging: id, Runs: sliced(runs, p), Voucher: number,
+				Places: []moves.Place{p}, ToDevice: r.IntN(2) == 0}
+			if p.Bytes > 4096 && p.Offset == 0 { // in two places
+				a, b := p, p
+				a.Bytes = 4096
+				b.Run, b.Bytes = b.Run+1, b.Bytes-4096
+				m.Places = []moves.Place{a, b}
+			}
+			before := bytes.Clone(d.mem[driversOwn:])
+			if err := move(t, c, &m); err != nil {
+				t.Fatalf("%d runs, %+v: %v", count, p, err)
+			}
+			after := bytes.Clone(d.mem[driversOwn:])
+			copy(d.mem[driversOwn:], before)
+			m.Voucher, m.Places, m.Staging = 0, nil, other
+			if err := move(t, plain, &m); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(mem, want) || !bytes.Equal(after, d.mem[driversOwn:]) {
+				t.Fatalf("%d runs, %+v: other bytes than without vouchers", count, p)
+			}
+			if s := atomic.LoadUint32(d.state(5, number)); s != wire.VoucherStateValid {
+				t.Fatalf("%d runs, %+v: state %d afterwards", count, p, s)
+			}
+		}
+	}
+}
+
+// lie is a request of a worker that was taken over.
+type lie struct {
+	voucher  uint32
+	places   []moves.Place
+	toDevice bool
+	prepare  func(d *driver)
+}
+
+func lies() map[string]lie {
+	one := []moves.Place{{Bytes: 4096}}
+	at := func(offset uint64) []moves.Place { return []moves.Place{{Offset: offset, Bytes: 1}} }
+	header := func(d *driver) uint64 { return d.get(d.voucher(1, 1) + 8) }
+	return map[string]lie{
+		"runs of its own":              {places: one, toDevice: true},
+		"pages of nobody":              {voucher: 9, places: one, toDevice: true},
+		"a voucher of another channel": {voucher: 3, places: one, toDevice: true},
+		"a number without a page":      {voucher: 70_000, places: one, toDevice: true},
+		"a number beyond all":          {voucher: 1 << 31, places: one, toDevice: true},
+		"a run too far":                {voucher: 1, places: []moves.Place{{Run: 2, Bytes: 1}}},
+		"past the last run":            {voucher: 1, places: []moves.Place{{Bytes: 8193}}},
+		"past the end of a run":        {voucher: 1, places: at(4096)},
+		"far past the end of a run":    {voucher: 1, places: at(1<<48 - 1)},
+		"to pages pinned to be read":   {voucher: 2, places: one},
+		"a voucher that is over": {voucher: 1, places: one, prepare: func(d *driver) {
+			atomic.StoreUint32(d.state(1, 1), 0)
+		}},
+		"one with a use, that is over": {voucher: 1, places: one, prepare: func(d *driver) {
+			atomic.StoreUint32(d.state(1, 1), oneUse)
+		}},
+		"as many uses as can be counted": {voucher: 1, places: one, prepare: func(d *driver) {
+			atomic.StoreUint32(d.state(1, 1), 1<<32-1)
+		}},
+		// The driver is the guest's own, but mustn't harm the mover.
+		"a map outside memory": {voucher: 1, places: one, prepare: func(d *driver) {
+			d.put(d.voucher(1, 1)+8, 1<<62)
+		}},
+		"a list outside memory": {voucher: 1, places: one, prepare: func(d *driver) {
+			d.put(header(d)+wire.ChainHeaderSize, ^uint64(0))
+		}},
+		"a list at the end of memory": {voucher: 1, places: one, prepare: func(d *driver) {
+			d.put(header(d)+wire.ChainHeaderSize, guestBase+uint64(len(d.mem))-16)
+		}},
+		"a page of vouchers outside memory": {voucher: 1, places: one, prepare: func(d *driver) {
+			d.put(d.dirs[1], 1<<62)
+		}},
+		"a page of vouchers at an odd address": {voucher: 1, places: one, prepare: func(d *driver) {
+			d.put(d.dirs[1], guestBase+1)
+		}},
+		"too many runs": {voucher: 1, places: one, prepare: func(d *driver) {
+			binary.LittleEndian.PutUint32(d.at(header(d)+wire.ChainHeaderRunsOffset),
+				wire.RunsPerMap+1)
+		}},
+		"no map": {voucher: 1, places: one, prepare: func(d *driver) {
+			binary.LittleEndian.PutUint32(d.at(header(d)), wire.ChainArena)
+		}},
+		"runs without bytes": {voucher: 1, places: one, prepare: func(d *driver) {
+			clear(d.at(d.get(header(d) + wire.ChainHeaderSize))[:32])
+		}},
+	}
+}
+
+// TestOnlyWhatTheDriverVouchesFor is copied, whatever a worker asks for: nothing is written, the
+// states are as they were, and the next request is served.
+func TestOnlyWhatTheDriverVouchesFor(t *testing.T) {
+	for name, x := range lies() {
+		t.Run(name, func(t *testing.T) {
+			const size = driversOwn + 1<<20
+			d, region := newDriver(t, size)
+			h := startHost(t, region)
+			program := uint64(guestBase + driversOwn)
+			two := []wire.Run{
+				{Address: program, Bytes: 4096}, {Address: program + 8192, Bytes: 4096},
+			}
+			d.vouch(1, 1, wire.MapFlagWrite, two)
+			d.vouch(1, 2, 0, two)
+			d.vouch(2, 3, wire.MapFlagWrite, []wire.Run{{Address: program + 16384, Bytes: 4096}})
+			d.vouch(1, 300, wire.MapFlagWrite, []wire.Run{{Address: program + 1<<19, Bytes: 4096}})
+			if x.prepare != nil {
+				x.prepare(d)
+			}
+			c := h.vouched(1, d.root)
+			id, mem, _ := attach(t, c, 1<<20)
+			fill(mem, 1)
+			guest, device := bytes.Clone(d.mem), bytes.Clone(mem)
+			runs := []wire.Run{{Address: program + 1<<18, Bytes: x.places[0].Bytes}}
+			err := move(t, c, &moves.Move{Staging: id, Voucher: x.voucher, Places: x.places,
+				Runs: runs, ToDevice: x.toDevice})
+			if !errors.Is(err, ErrVoucher) {
+				t.Errorf("%v, want %v", err, ErrVoucher)
+			}
+			if !bytes.Equal(guest, d.mem) || !bytes.Equal(device, mem) {
+				t.Error("something was written")
+			}
+			err = move(t, c, &moves.Move{Staging: id, Voucher: 300, Runs: runs[:1],
+				Places: []moves.Place{{Bytes: min(4096, runs[0].Bytes)}}})
+			if err != nil {
+				t.Errorf("the next request: %v", err)
+			}
+		})
+	}
+}
+
+// TestVouchersOfADriverWithout are refused: it never said where they are.
+func TestVouchersOfADriverWithout(t *testing.T) {
+	d, region := newDriver(t, driversOwn+1<<20)
+	c := startHost(t, region).client()
+	id, _, _ := attach(t, c, 4096)
+	runs := []wire.Run{{Address: guestBase + driversOwn, Bytes: 4096}}
+	d.vouch(0, 1, wire.MapFlagWrite, runs)
+	m := &moves.Move{Staging: id, Runs: runs, Voucher: 1, Places: []moves.Place{{Bytes: 4096}}}
+	if err := move(t, c, m); !errors.Is(err, ErrVoucher) {
+		t.Error(err)
+	}
+}
+
+// TestTheDriverKeepsPagesInUse: while a request is under way, the driver can't end its voucher.
+func TestTheDriverKeepsPagesInUse(t *testing.T) {
+	d, region := newDriver(t, driversOwn+1<<20)
+	runs := []wire.Run{{Address: guestBase + driversOwn, Bytes: 4096}}
+	d.vouch(0, 1, wire.MapFlagWrite, runs)
+	m := memoryOf(t, []guestmem.Region{region})
+	u, s := vouchers{d.root, 0}.begin(m, 1)
+	if s != statusDone || atomic.CompareAndSwapUint32(d.state(0, 1), wire.VoucherStateValid, 0) {
+		t.Fatalf("status %d, or the driver ended a voucher in use", s)
+	}
+	u.end(&dirtylog.Switch{})
+	u.end(&dirtylog.Switch{}) // only once
+	if !atomic.CompareAndSwapUint32(d.state(0, 1), wire.VoucherStateValid, 0) {
+		t.Errorf("state %d after the use", *d.state(0, 1))
+	}
+}
+
+// TestUsesAreLogged: a voucher is guest memory that is written to, whose last state a migration
+// must take along.
+func TestUsesAreLogged(t *testing.T) {
+	d, region := newDriver(t, driversOwn+1<<20)
+	h := startHost(t, region)
+	runs := []wire.Run{{Address: guestBase + driversOwn, Bytes: 4096}}
+	d.vouch(0, 1, 0, runs)
+	bits, fd := mapped(t, 256<<10, unix.F_SEAL_SHRINK)
+	l, err := dirtylog.Open(fd, 0, 256<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h.log(l)
+	defer h.log(nil)
+	c := h.vouched(0, d.root)
+	id, _, _ := attach(t, c, 4096)
+	m := &moves.Move{Staging: id, Runs: runs, Voucher: 1, Places: []moves.Place{{Bytes: 4096}},
+		ToDevice: true}
+	if err := move(t, c, m); err != nil {
+		t.Fatal(err)
+	}
+	page := d.voucher(0, 1) / 4096
+	if bits[page/8]&(1<<(page%8)) == 0 {
+		t.Error("the voucher's page isn't marked")
+	}
+}
