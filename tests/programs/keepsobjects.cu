@@ -2,7 +2,7 @@
 // Objects of many kinds that are used round after round: as many as the argument says, 0 for no
 // end. Variables and constants of code, a table of virtual functions, a pointer to a function,
 // managed and registered memory, streams of two priorities, times between events, a pool with a
-// threshold, a limit, and a thread with a default stream of its own. All are compared each round.
+// threshold, limits, and a thread with a default stream of its own. All are compared each round.
 #include "check.h"
 #include <cuda.h>
 #include <cstdint>
@@ -67,12 +67,38 @@ static void compare(const uint32_t *has, const Oracle &want) {
     for (int k = 0; k < words; k++) REQUIRE(has[k] == want.word[k]);
 }
 
+// Limits are a context's limits, and what it prefers of its cache.
+struct Limits {
+    static const int kinds = 4;
+    size_t has[kinds];
+    cudaFuncCache cache;
+
+    static Limits now() {
+        const cudaLimit kind[kinds] = {cudaLimitStackSize, cudaLimitPrintfFifoSize,
+                                       cudaLimitMallocHeapSize, cudaLimitPersistingL2CacheSize};
+        Limits l;
+        for (int i = 0; i < kinds; i++) CHECK(cudaDeviceGetLimit(&l.has[i], kind[i]));
+        CHECK(cudaDeviceGetCacheConfig(&l.cache));
+        return l;
+    }
+    bool operator==(const Limits &other) const {
+        for (int i = 0; i < kinds; i++)
+            if (has[i] != other.has[i]) return false;
+        return cache == other.cache;
+    }
+};
+
 int main(int, char **argv) {
     const int rounds = atoi(argv[1]);
     const size_t bytes = words * sizeof(uint32_t), stack = 4096, threshold = 3 << 20;
     int right = 0;
 
     CHECK(cudaDeviceSetLimit(cudaLimitStackSize, stack));
+    CHECK(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 3 << 20));
+    CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 24 << 20));
+    CHECK(cudaDeviceSetCacheConfig(cudaFuncCachePreferL1));
+    const Limits limits = Limits::now();
+    REQUIRE(limits.has[0] == stack);
     const uint32_t f = 1664525u;
     CHECK(cudaMemcpyToSymbol(factor, &f, sizeof f));
     std::thread other(thread, rounds, &right);
@@ -144,9 +170,7 @@ int main(int, char **argv) {
         int priority;
         CHECK(cudaStreamGetPriority(high, &priority));
         REQUIRE(priority == greatest);
-        size_t limit;
-        CHECK(cudaDeviceGetLimit(&limit, cudaLimitStackSize));
-        REQUIRE(limit == stack);
+        REQUIRE(Limits::now() == limits);
         CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &value));
         REQUIRE(value == threshold);
         REQUIRE(cudaMemcpy(has, nullptr, bytes, cudaMemcpyDeviceToHost) != cudaSuccess);
