@@ -146,6 +146,9 @@ func decodeRequest(b []byte, runs []wire.Run) (q request, ok bool, err error) {
 	if len(b) < recordHead || flags > flagDevice {
 		return q, false, fmt.Errorf("%w: record of %d bytes, flags %#x", errProtocol, len(b), flags)
 	}
+	if pad := le.Uint32(b[36:]); pad != 0 {
+		return q, false, fmt.Errorf("%w: %#x behind a voucher", errProtocol, pad)
+	}
 	count := le.Uint32(b[20:])
 	if count > maxRuns || len(b) != recordHead+int(count)*runBytes {
 		return q, false,
