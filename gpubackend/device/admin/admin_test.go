@@ -146,7 +146,9 @@ func TestRequests(t *testing.T) {
 		{Now: true}:     {Why: "its code stays"},
 		{Why: "memory"}: {Why: "memory"}, // workers aren't asked then
 	} {
+		f.mu.Lock()
 		f.movable = &known
+		f.mu.Unlock()
 		a, err := Ask(path, Request{Stats: true, Movable: true})
 		if err != nil || *a.Movable != want {
 			t.Errorf("%+v is known: %+v, %v", known, a, err)
