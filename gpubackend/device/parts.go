@@ -258,7 +258,7 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 func (d *Device) joinFrontEnd() {
 	c := &d.config
 	d.control = control.New(control.Config{
-		Greet: func(uint64) {
+		Greet: func() {
 			d.strangers.Greet()
 			d.infile.Unused()
 			c.Greeted()

@@ -45,7 +45,7 @@ import (
 // Config is what the control queue needs of the device: the functions that do what is asked, and
 // what to tell the driver. Functions that return a status may take long.
 type Config struct {
-	Greet        func(vouchers uint64) // our driver has greeted, and vouches for pages there
+	Greet        func() // our driver has greeted
 	OpenChannel  func(channel int, pid int32, comm string, a Asking) (status uint32)
 	CloseChannel func(channel int) (status uint32)
 	ExportObject func(channel int, number uint32) (handle, status uint32)
@@ -72,6 +72,8 @@ type Config struct {
 	// Guard runs a part of this package, and survives its faults.
 	Guard func(part string, f func()) bool
 	Log   *logrus.Entry
+
+	vouched func(vouchers uint64) // where a driver that greets vouches for pages; the Queue's
 }
 
 // Asking is a request of the guest's that takes long.
@@ -307,7 +309,8 @@ func (c *serving) obey(
 		c.hello = true
 		vouchers := binary.LittleEndian.Uint64(r.Comm[:])
 		return func(out *wire.ControlResponse) {
-			c.Greet(vouchers)
+			c.vouched(vouchers)
+			c.Greet()
 			out.Number = c.Generation
 		}
 	case c.hello && r.Type == wire.ControlPing:

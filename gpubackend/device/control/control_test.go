@@ -53,7 +53,8 @@ func newRig(t *testing.T) *rig {
 	r.driver, r.at = virtqueuetest.NewDriver(r.guest, 8, false), r.guest.Alloc(4096, 4096)
 	r.told.Store(&wire.Settings{Sequence: 4})
 	r.config = Config{
-		Greet: func(uint64) {},
+		Greet:   func() {},
+		vouched: func(uint64) {},
 		OpenChannel: func(_ int, pid int32, comm string, a Asking) uint32 {
 			if pid != 9 || comm != "program" || a.GPU != 1<<31 {
 				t.Errorf("%q (pid %d) opens a channel for GPU %d", comm, pid, a.GPU)

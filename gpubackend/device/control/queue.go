@@ -44,7 +44,7 @@ func (q *Queue) Start(c vhostuser.QueueConfig, mem *guestmem.Memory) error {
 	q.late = q.late.at(c.Base)
 	record, again := queues.ControlRecord(c, mem, q.config.Remains, q.config.Log)
 	config := q.config
-	config.Generation, config.Greet = q.generation, q.greet
+	config.Generation, config.vouched = q.generation, q.SetVouchers
 	runs, greeted, err := serve(config, mem, c, q.late, record)
 	if err != nil {
 		return err
@@ -121,12 +121,6 @@ func (q *Queue) dropLate() {
 		q.late.drop()
 		q.late = nil
 	}
-}
-
-// greet notes where a driver that greets vouches for pages.
-func (q *Queue) greet(vouchers uint64) {
-	q.SetVouchers(vouchers)
-	q.config.Greet(vouchers)
 }
 
 // Vouchers is the guest-physical address at which the driver vouches for pages; 0: it doesn't.
