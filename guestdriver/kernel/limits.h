@@ -44,7 +44,5 @@
 #define PARACUDA_LISTS		DIV_ROUND_UP(PARACUDA_RUNS_PER_MAP, PARACUDA_RUNS_PER_LIST)
 /* So many pages need no list of their own: what most programs register is small. */
 #define PARACUDA_FEW		16
-/* So many vouchers are given out without a lock: as many maps as most programs have. */
-#define PARACUDA_FEW_VOUCHERS	PARACUDA_VOUCHERS_PER_PAGE
 
 #endif

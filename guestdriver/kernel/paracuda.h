@@ -2,8 +2,6 @@
 #ifndef PARACUDA_H
 #define PARACUDA_H
 
-#include <linux/bitmap.h>
-#include <linux/idr.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
@@ -24,6 +22,7 @@
 #include "paracuda_ioctl.h"
 #include "paracuda_wire.h"
 #include "limits.h"
+#include "vouch.h"
 
 #ifdef __BIG_ENDIAN
 #error "the wire format is little-endian, and is used in place"
@@ -73,14 +72,6 @@ struct paracuda_user {
 	unsigned long pinned;		/* pages; read without the lock, too */
 	unsigned long passing;
 	unsigned long host_pages;
-};
-
-/* What the mover may copy for a channel (vouch.c). */
-struct paracuda_vouchers {
-	u64 *directory;			/* physical addresses of pages of vouchers */
-	DECLARE_BITMAP(few, PARACUDA_FEW_VOUCHERS);	/* which of the first are taken */
-	struct ida numbers;		/* of the others */
-	bool over;			/* the host has let go of the channel */
 };
 
 struct paracuda_arena {
@@ -337,14 +328,6 @@ void paracuda_arena_free(struct paracuda_arena *arena);
 int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
 struct page *paracuda_alloc_contiguous(unsigned long want, unsigned int *order, gfp_t more);
 void paracuda_vma_flags(struct vm_area_struct *vma);
-
-/* vouch.c */
-int paracuda_vouchers_begin(struct paracuda_channel *ch);
-void paracuda_vouchers_show(struct paracuda_channel *ch);
-void paracuda_vouchers_hide(struct paracuda_channel *ch);
-void paracuda_vouchers_end(struct paracuda_channel *ch);
-int paracuda_vouch(struct paracuda_channel *ch, struct paracuda_token *map);
-bool paracuda_unvouch(struct paracuda_channel *ch, struct paracuda_token *map);
 
 /* returned.c */
 void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map);
