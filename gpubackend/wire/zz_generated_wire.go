@@ -135,7 +135,7 @@ type ControlRequest struct {
 	Number  uint32    // HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as the library knows, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
 	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
 	Pid     int32     // OPEN: of the guest process, for statistics
-	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again; HELLO: u64 guest-physical address of the vouchers, or 0
+	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again; HELLO: u64 address of the vouchers, or 0
 }
 
 // ControlRequestSize is the size of ControlRequest on the wire.
@@ -386,11 +386,12 @@ const RunsPerMap = 16384 // run entries of a MAP at most (64 MiB of scattered 4 
 // Voucher is struct voucher of wire.def.
 // By vouchers the driver vouches for the pages of maps. They are memory of the guest's kernel, which the mover reads.
 // HELLO names a page with the guest-physical address of each channel's directory (u64, 0: none). A directory has the
-// addresses of pages of vouchers (u64, 0: none). Voucher n, from 1, is entry n - 1 of its channel's.
+// addresses of pages of vouchers (u64, 0: none). Voucher n, from 1, is entry n - 1 of its channel's. All addresses are
+// guest-physical. Each list of runs but the last is full.
 type Voucher struct {
 	State uint32 // voucher_state, and 2 for each request of the mover's that uses the pages
 	Pad   uint32
-	Map   uint64 // guest-physical address of the map's chain_header, behind which follow those of its lists of runs (u64): each list but the last is full
+	Map   uint64 // address of the map's chain_header; those of its lists of runs (u64) follow it
 }
 
 // VoucherSize is the size of Voucher on the wire.

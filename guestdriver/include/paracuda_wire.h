@@ -81,7 +81,7 @@ struct paracuda_control_request {
 	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */
 	/* OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM
-	 * again; HELLO: u64 guest-physical address of the vouchers, or 0 */
+	 * again; HELLO: u64 address of the vouchers, or 0 */
 	__u8 comm[16];
 };
 #define PARACUDA_SIZEOF_CONTROL_REQUEST 32
@@ -168,12 +168,12 @@ enum paracuda_event {
  * HELLO names a page with the guest-physical address of each channel's directory (u64, 0: none). A
  * directory has the
  * addresses of pages of vouchers (u64, 0: none). Voucher n, from 1, is entry n - 1 of its
- * channel's. */
+ * channel's. All addresses are
+ * guest-physical. Each list of runs but the last is full. */
 struct paracuda_voucher {
 	__u32 state; /* voucher_state, and 2 for each request of the mover's that uses the pages */
 	__u32 pad;
-	/* guest-physical address of the map's chain_header, behind which follow those of its lists
-	 * of runs (u64): each list but the last is full */
+	/* address of the map's chain_header; those of its lists of runs (u64) follow it */
 	__u64 map;
 };
 #define PARACUDA_SIZEOF_VOUCHER 16
