@@ -329,6 +329,8 @@ int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *ch
 struct page *paracuda_alloc_contiguous(unsigned long want, unsigned int *order, gfp_t more);
 void paracuda_vma_flags(struct vm_area_struct *vma);
 
+/* vouch.c: see vouch.h */
+
 /* returned.c */
 void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map);
 void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages);
