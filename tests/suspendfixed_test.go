@@ -16,20 +16,19 @@ import (
 var stayers = map[string][]string{
 	"keepsshared": {"shared_events", "shared_memory", "shared_pools"},
 	"keepsfixed":  {"graphs", "green_contexts"},
-	"keepsfailed": {"its context has failed"},
 }
 
-// stayersScript runs them all, and ends when one of them ends.
-const stayersScript = `for p; do "$p" 0 & done; wait -n; exit 1`
+// togetherScript runs several programs without end, and ends when one of them ends.
+const togetherScript = `for p; do "$p" 0 & done; wait -n; exit 1`
 
 // TestFixedSuspended suspends and resumes a VM again and again, while its programs use what can't
 // be saved: memory, pools and events that two processes share, memory of graphs and kernels, green
-// contexts, linkers, and a context that has failed. To suspend to a file is refused with all the
-// reasons, and the programs go on.
+// contexts and linkers. To suspend to a file is refused with all the reasons, and the programs go
+// on.
 func TestFixedSuspended(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(stayers))
-	words := []string{"bash", "-c", stayersScript, "bash"}
+	words := []string{"bash", "-c", togetherScript, "bash"}
 	for _, name := range names {
 		words = append(words, filepath.Join(programs, name))
 	}
@@ -53,6 +52,27 @@ func TestFixedSuspended(t *testing.T) {
 			p.allGoOn(t, all)
 		}
 	})
+}
+
+// TestFailedSuspended suspends and resumes a VM, in memory and to a file in turn, while a program
+// whose context has failed is told so again and again, and another one computes.
+func TestFailedSuspended(t *testing.T) {
+	boots(t)
+	p := startPolicyRigOf(t, frontEnds[0], "bash", "-c", togetherScript, "bash",
+		filepath.Join(programs, "keeps"), filepath.Join(programs, "keepsfailed"))
+	file := filepath.Join(t.TempDir(), "state")
+	for range times(3, 20) {
+		p.allGoOn(t, 2)
+		p.suspend(t)
+		p.must(t, "resume")
+		p.allGoOn(t, 2)
+		p.must(t, "suspend", "--to", file)
+		if a := p.answer(t); len(a.Programs) != 0 || !a.State.Saved {
+			t.Fatalf("%+v, %+v, want no program, saved", a.Programs, a.State)
+		}
+		p.must(t, "resume", "--from", file)
+	}
+	p.allGoOn(t, 2)
 }
 
 // staysHere fails unless suspending to a file is refused with all the reasons.

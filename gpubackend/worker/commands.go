@@ -115,7 +115,7 @@ func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	case c.Slot >= wire.SlotCount:
 		return gpubackend.InvalidValue
-	case c.Op == gpubackend.Op(wire.OpHello), c.Op == gpubackend.Op(wire.OpJoin):
+	case h.Bare:
 		return h.Run(c)
 	case !w.hello.IsOpen():
 		return gpubackend.NotInitialized
@@ -151,6 +151,7 @@ func (w *Worker) failed(result gpubackend.Result) {
 	w.state.Count(handover.Errors, 1)
 	w.faults.Note(result)
 	if result.Sticky() {
+		w.failure.Tell(result)
 		w.arena.StickyError(int32(result))
 		w.hostFuncs.Fail(result)
 	}

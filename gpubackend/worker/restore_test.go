@@ -4,6 +4,7 @@ package worker
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -297,14 +298,11 @@ func TestRestored(t *testing.T) {
 	r.does(t, gpubackend.OpMemRelease, h.hidden)
 }
 
-// TestFailedIsNotSaved: a program whose context has failed stays where it is, and is told why.
-func TestFailedIsNotSaved(t *testing.T) {
-	r, end := freshOnSoft(t)
-	defer end()
-	if result := r.hello.Reopen(nil); result != gpubackend.Success {
-		t.Fatalf("open: %d", result)
-	}
-	r.context = r.does(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
+// fails makes a program whose kernel fails, in a context that it makes with make, and waits until
+// it has. Nobody is told.
+func (r *rig) fails(t testing.TB, make gpubackend.Op, words ...uint64) {
+	t.Helper()
+	r.context = r.does(t, make, words...)
 	const none = wire.BufferNone << 56
 	ptx := []byte(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() { trap; }\n")
 	copy(r.mem[wire.Bulk:], ptx)
@@ -322,8 +320,73 @@ func TestFailedIsNotSaved(t *testing.T) {
 	for r.Worker.driver.ContextQuery() == gpubackend.NotReady {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// TestFailedIsSaved: a program whose context has failed goes on in another worker, where every call
+// answers with the error, and its pinned memory comes back.
+func TestFailedIsSaved(t *testing.T) {
+	r, end := freshOnSoft(t)
+	defer func() { end() }()
+	if result := r.hello.Reopen(nil); result != gpubackend.Success {
+		t.Fatalf("open: %d", result)
+	}
+	r.fails(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
+	context := r.context
+	for round := range 3 {
+		if err := r.saving.Unsavable(); err != nil {
+			t.Fatal(round, err)
+		}
+		var b bytes.Buffer
+		if err := r.saving.Save(&b, savedvm.Nowhere); err != nil {
+			t.Fatal(round, err)
+		}
+		end()
+		r, end = freshOnSoft(t)
+		if err := r.restoreSections(t, sectionsOf(t, &b)); err != nil {
+			t.Fatal(round, err)
+		}
+		r.context = context
+		if round == 0 {
+			continue // nobody was told
+		}
+		for op, words := range map[gpubackend.Op][]uint64{
+			gpubackend.OpCtxSynchronize: nil, gpubackend.OpMemAlloc: {4096},
+			gpubackend.OpMemFree: {77}, gpubackend.OpDevicePrimaryCtxReset: {0},
+			gpubackend.OpCtxCreate: {0, 0}, gpubackend.OpCtxDestroy: {context},
+		} {
+			if got := r.call(t, op, words...); got != gpubackend.LaunchFailed {
+				t.Errorf("round %d: %s: %v", round, op.Name(), got)
+			}
+		}
+		got := binary.LittleEndian.Uint32(r.mem[wire.ArenaHeaderStickyErrorOffset:])
+		if got != uint32(gpubackend.LaunchFailed) {
+			t.Errorf("round %d: the guest is told %d", round, got)
+		}
+		r.does(t, gpubackend.Op(wire.OpThreadExit))
+	}
+}
+
+// TestFailedWithOthers: a program of which one of several contexts has failed stays where it is,
+// until it is told: it may go on with the others.
+func TestFailedWithOthers(t *testing.T) {
+	r, end := freshOnSoft(t)
+	defer end()
+	if result := r.hello.Reopen(nil); result != gpubackend.Success {
+		t.Fatalf("open: %d", result)
+	}
+	r.does(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
+	r.fails(t, gpubackend.OpCtxCreate, 0, 0)
 	if err := r.saving.Unsavable(); !errors.Is(err, saving.ErrFailed) {
 		t.Errorf("it can be saved, or not because of %v", err)
+	}
+	if err := r.saving.Counted(); err != nil {
+		t.Errorf("it can't be saved because of %v", err)
+	}
+	if got := r.call(t, gpubackend.OpCtxSynchronize); got != gpubackend.LaunchFailed {
+		t.Errorf("it is told %v", got)
+	}
+	if err := r.saving.Unsavable(); err != nil {
+		t.Errorf("it can't be saved because of %v", err)
 	}
 }
 
@@ -335,6 +398,7 @@ func FuzzRestore(f *testing.F) {
 	// What is in the memory is left out: there may be none, and it is long.
 	f.Add(s[names[0]], s[names[1]], s[names[2]], s[names[3]], []byte{})
 	f.Add([]byte("{}"), make([]byte, 8), []byte{}, make([]byte, 8), []byte{})
+	f.Add([]byte(`{"Failed":700}`), []byte{}, []byte{}, []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, state, objects, journal, layout, memory []byte) {
 		const most = 1 << 20
 		if len(state)+len(objects)+len(journal)+len(layout)+len(memory) > most {

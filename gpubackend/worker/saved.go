@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/lanes"
@@ -41,6 +42,8 @@ func (w *Worker) makeSaving() {
 		Precopied: w.precopied,
 		Filed:     filed.New(filed.Config{Driver: w.driver, Key: rand.Uint64}),
 		Host:      w.host, Run: w.dispatch,
+		Told:  w.failure.Told,
+		Fail:  func(result gpubackend.Result) { w.failure.Restore(result, &w.table) },
 		Waits: func() error { return callsWait(w.shortage, w.waiting) },
 	}
 	if w.driver.Saves() {

@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
+	"github.com/paracuda/paracuda/gpubackend/worker/failure"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
@@ -56,6 +57,7 @@ type Worker struct {
 	table    call.Table
 	current  call.Call
 	buffers  call.Buffers
+	failure  failure.Failure
 	watchdog *watchdog.Watchdog
 
 	rooms

@@ -13,6 +13,7 @@ import (
 type Handler struct {
 	Words     int  // argument words that it needs at least
 	NoContext bool // needs no current context
+	Bare      bool // nor an open device; what context the command names isn't looked at
 	Run       func(*Call) gpubackend.Result
 }
 
@@ -28,6 +29,12 @@ func Decoded[A any](
 		}
 		return run(c, a)
 	}}
+}
+
+// Bare is a handler that is run though the device isn't open, whatever context the command names.
+func Bare(h Handler) Handler {
+	h.Bare = true
+	return h
 }
 
 // Handlers are the commands that a room of the worker executes.

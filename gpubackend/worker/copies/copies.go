@@ -124,7 +124,7 @@ func (t *Copies) Handlers() call.Handlers {
 		gpubackend.OpCopyHtoD:      call.Decoded(command.DecodeCopyHtoD, t.copyHtoD),
 		gpubackend.OpCopyDtoH:      call.Decoded(command.DecodeCopyDtoH, t.copyDtoH),
 		gpubackend.OpCopyBox:       call.Decoded(command.DecodeCopyBox, t.copyBox),
-		gpubackend.Op(wire.OpJoin): call.Decoded(command.DecodeJoin, t.join),
+		gpubackend.Op(wire.OpJoin): call.Bare(call.Decoded(command.DecodeJoin, t.join)),
 	}
 }
 

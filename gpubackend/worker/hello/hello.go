@@ -62,7 +62,7 @@ func New(c Config) *Hello { return &Hello{Config: c} }
 // Handlers are the commands that a Hello executes.
 func (h *Hello) Handlers() call.Handlers {
 	return call.Handlers{
-		gpubackend.Op(wire.OpHello): call.Decoded(command.DecodeHello, h.hello),
+		gpubackend.Op(wire.OpHello): call.Bare(call.Decoded(command.DecodeHello, h.hello)),
 		gpubackend.Op(wire.OpUsage): call.Decoded(command.DecodeUsage, h.usage),
 	}
 }

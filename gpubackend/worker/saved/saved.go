@@ -91,7 +91,10 @@ type State struct {
 	Graphs      graphs.Saved
 	Arrays      []Array
 	Textures    []textures.SavedObject
-	Pieces      []gpubackend.Piece
+	// Failed is the error with which the program's context has failed; then the program has nothing
+	// else on the GPU (package failure).
+	Failed gpubackend.Result `json:",omitempty"`
+	Pieces []gpubackend.Piece
 	// Ahead says that memory was copied before. Changed is what has changed since, which is all
 	// that the record has.
 	Ahead   bool               `json:",omitempty"`

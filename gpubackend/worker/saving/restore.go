@@ -43,10 +43,7 @@ func (s *Saving) Restore(from io.Reader, ahead Image, filed bool) error {
 	if err := s.reopen(x); err != nil {
 		return err
 	}
-	if err := s.remake(r, x); err != nil {
-		return err
-	}
-	if err := s.reload(r, x, ahead); err != nil {
+	if err := s.restoreDevice(r, x, ahead); err != nil {
 		return err
 	}
 	if _, err := r.Next(); !errors.Is(err, io.EOF) {
@@ -56,6 +53,17 @@ func (s *Saving) Restore(from io.Reader, ahead Image, filed bool) error {
 		s.Filed.Note(x.Pieces)
 	}
 	return nil
+}
+
+// restoreDevice makes what the program has on the GPU.
+func (s *Saving) restoreDevice(r *record.Reader, x *saved.State, ahead Image) error {
+	if x.Failed != gpubackend.Success {
+		return s.restoreFailed(r, x)
+	}
+	if err := s.remake(r, x); err != nil {
+		return err
+	}
+	return s.reload(r, x, ahead)
 }
 
 // reopen opens the device, which must be the same as before.

@@ -20,6 +20,9 @@ func (s *Saving) Save(to io.Writer, rest savedvm.Rest) error {
 	if err := s.Unsavable(); err != nil {
 		return err
 	}
+	if why := s.failed(); why != gpubackend.Success {
+		return s.saveFailed(to, why, rest)
+	}
 	state, err := s.state()
 	if err != nil {
 		return err
@@ -40,11 +43,7 @@ func (s *Saving) Save(to io.Writer, rest savedvm.Rest) error {
 	if err := s.Driver.SaveLayout(&layout); err != nil {
 		return err
 	}
-	r, err := record.NewWriter(to, record.Header{GPU: s.GPU})
-	if err != nil {
-		return err
-	}
-	for _, x := range []section{
+	return s.write(to, []section{
 		whole(savedvm.StateName, text),
 		{savedvm.ObjectsName, s.Objects.SavedBytes(), s.Objects.Save},
 		{savedvm.JournalName, journal.SavedBytes(list),
@@ -52,7 +51,16 @@ func (s *Saving) Save(to io.Writer, rest savedvm.Rest) error {
 		whole(savedvm.LayoutName, layout.Bytes()),
 		whole(savedvm.SameName, memory.same),
 		memory.section,
-	} {
+	})
+}
+
+// write writes a record of one program.
+func (s *Saving) write(to io.Writer, list []section) error {
+	r, err := record.NewWriter(to, record.Header{GPU: s.GPU})
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
 		if err := r.Begin(record.Section{Program: 1, Name: x.name, Bytes: x.bytes}); err != nil {
 			return err
 		}
@@ -127,19 +135,24 @@ func (s *Saving) state() (*saved.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	x := s.stateOfGuest()
+	x.Pools, x.Virtual, x.Graphs, x.Textures = *pools, s.Memory.Save(), *graphs, textures
+	x.Arrays = s.arrays()
+	s.stateOfDevice(x)
+	return x, nil
+}
+
+// stateOfGuest is what the guest process and the worker have told each other, and the guest's
+// memory.
+func (s *Saving) stateOfGuest() *saved.State {
 	seq, _ := s.HostFuncs.Told()
 	environment, inventory := s.Hello.Told()
-	x := &saved.State{
-		Inventory: inventory, HostFuncs: seq,
-		Queue: *s.Queue.Saved(), Pools: *pools, Virtual: s.Memory.Save(),
-		Pinned: s.HostMemory.Save(), Graphs: *graphs, Textures: textures,
-		Arrays: s.arrays(),
-	}
+	x := &saved.State{Inventory: inventory, HostFuncs: seq, Queue: *s.Queue.Saved(),
+		Pinned: s.HostMemory.Save()}
 	for _, variable := range environment {
 		x.Environment = append(x.Environment, []byte(variable))
 	}
-	s.stateOfDevice(x)
-	return x, nil
+	return x
 }
 
 // stateOfDevice adds what the driver knows, by the guest's handles.

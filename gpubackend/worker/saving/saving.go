@@ -9,6 +9,7 @@
 //	restore.go   reads one, and makes the objects
 //	memory.go    device memory: whose it is, and what is in it
 //	ahead.go     what of it was copied ahead
+//	failed.go    a program whose context has failed
 //
 // # Who owns what
 //
@@ -191,6 +192,10 @@ type Config struct {
 	Waits func() error
 	// Run executes a command.
 	Run func(*call.Call) gpubackend.Result
+	// Told is the error that the program was told its context has failed with, or Success.
+	Told func() gpubackend.Result
+	// Fail makes the worker, which has done nothing yet, that of a program that was told so.
+	Fail func(gpubackend.Result)
 }
 
 // Saving writes a program to a record, and makes it again.

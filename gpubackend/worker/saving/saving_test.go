@@ -202,7 +202,7 @@ func TestUnsavable(t *testing.T) {
 		"function":     {func(w *world) { w.hostFuncs.waits = true }, "host function"},
 		"copy":         {func(w *world) { w.queue.used = true }, "busy: "},
 		"kernel":       {func(w *world) { w.device.query = gpubackend.NotReady }, "busy: "},
-		"failed":       {func(w *world) { w.device.query = gpubackend.IllegalAddress }, "failed"},
+		"failed":       {func(w *world) { w.device.query = gpubackend.Unknown }, "failed"},
 		"lost":         {func(w *world) { w.contexts.gone = true }, "failed"},
 		"graph":        {func(w *world) { w.graphs.err = some }, "some reason"},
 		"texture":      {func(w *world) { w.textures.err = some }, "some reason"},

@@ -16,7 +16,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/again"
 )
 
-// ErrFailed is the reason why a program can never be saved any more.
+// ErrFailed is the reason why a program can't be saved that has lost its GPU, or one of several
+// contexts, until it is told: it might end that context and go on with another.
 var ErrFailed = errors.New("its context has failed")
 
 // Why a program can't be saved now.
@@ -31,27 +32,38 @@ func (s *Saving) Begun() bool { return s.Hello.IsOpen() }
 
 // Unsavable says why the program can't be saved now; nil: it can.
 func (s *Saving) Unsavable() error {
-	if err := s.Counted(); err != nil {
+	failed := s.failed() != gpubackend.Success
+	if err := s.counted(failed); err != nil {
 		return err
 	}
 	if !s.Hello.IsOpen() {
 		return errNothing
 	}
-	if err := s.underWay(); err != nil {
+	if err := s.underWay(failed); err != nil {
 		return err
+	}
+	if failed {
+		return nil
 	}
 	return s.Found()
 }
 
 // Counted says what is known to be in the way, without a look at anything.
-func (s *Saving) Counted() error {
+func (s *Saving) Counted() error { return s.counted(s.Told() != gpubackend.Success) }
+
+// counted is Counted of a program that has failed or not.
+func (s *Saving) counted(failed bool) error {
 	if !s.Driver.Saves() {
 		return errors.New(s.Driver.Unsavable())
 	}
-	if err := s.History.Refused(); err != nil {
+	if err := s.History.Refused(); err != nil && !failed {
 		return err
 	}
-	if c := s.Fixed().Map(); c != nil {
+	counts := s.ofOthers()
+	if !failed {
+		counts = s.Fixed()
+	}
+	if c := counts.Map(); c != nil {
 		return fmt.Errorf("what it has can't be made again: %s",
 			strings.Join(slices.Sorted(stdmaps.Keys(c)), ", "))
 	}
@@ -61,7 +73,7 @@ func (s *Saving) Counted() error {
 // Found looks for what else is in the way, apart from what is under way. While a graph is being
 // captured it doesn't look at graphs.
 func (s *Saving) Found() error {
-	if !s.Hello.IsOpen() {
+	if !s.Hello.IsOpen() || s.Told() != gpubackend.Success {
 		return nil
 	}
 	if why := s.Driver.Unsavable(); why != "" {
@@ -99,8 +111,8 @@ func (s *Saving) code(list []journal.Executed) error {
 	return nil
 }
 
-// underWay says what is still under way, or has failed.
-func (s *Saving) underWay() error {
+// underWay says what is still under way, or has failed in a program that as a whole hasn't.
+func (s *Saving) underWay(failed bool) error {
 	if _, waits := s.HostFuncs.Told(); waits {
 		return errHost // calls may wait for it
 	}
@@ -111,14 +123,10 @@ func (s *Saving) underWay() error {
 		return errUsed
 	}
 	for context := range s.Objects.All(object.Context) {
-		if s.Contexts.Set(context, true) != gpubackend.Success {
-			return ErrFailed
-		}
-		switch s.Driver.ContextQuery() {
-		case gpubackend.Success:
-		case gpubackend.NotReady:
+		switch r := s.query(context); {
+		case r == gpubackend.NotReady:
 			return errUsed
-		default:
+		case r != gpubackend.Success && !failed:
 			return ErrFailed
 		}
 	}
@@ -142,7 +150,8 @@ var fixedObjects = [...]struct {
 }
 
 // Fixed counts what keeps the program from being moved.
-func (s *Saving) Fixed() (c fixed.Counts) {
+func (s *Saving) Fixed() fixed.Counts {
+	c := s.ofOthers()
 	for _, x := range fixedObjects {
 		c[x.kind] += uint64(s.Objects.Count(x.object))
 	}
@@ -156,15 +165,20 @@ func (s *Saving) Fixed() (c fixed.Counts) {
 		c[fixed.Arrays] = uint64(s.Objects.Count(object.Array) +
 			s.Objects.Count(object.MipmappedArray))
 	}
-	memory, events := s.Sharing.Shared()
-	pools, segments := s.Pools.Shared()
-	exported, imported := s.Memory.Shared()
 	c[fixed.Textures] = uint64(s.Textures.Fixed())
-	c[fixed.SharedMemory] = uint64(memory + segments + exported + imported)
-	c[fixed.ShownMemory] = uint64(s.HostMemory.Shown())
 	if s.History == nil || s.History.Refused() != nil {
 		c[fixed.Commands] = 1
 	}
+	return c
+}
+
+// ofOthers counts what of that others may use, even when the program has failed.
+func (s *Saving) ofOthers() (c fixed.Counts) {
+	memory, events := s.Sharing.Shared()
+	pools, segments := s.Pools.Shared()
+	exported, imported := s.Memory.Shared()
+	c[fixed.SharedMemory] = uint64(memory + segments + exported + imported)
+	c[fixed.ShownMemory] = uint64(s.HostMemory.Shown())
 	c[fixed.SharedPools], c[fixed.SharedEvents] = uint64(pools), uint64(events)
 	return c
 }

@@ -283,6 +283,7 @@ type world struct {
 	sharing    fakeSharing
 	onDevice   fakeDeviceMemory
 	waits      error
+	told       gpubackend.Result
 	changed    fakePrecopied
 	filed      fakeFiled
 }
@@ -339,6 +340,8 @@ func newWorld(t *testing.T) *world {
 		Sharing: &w.sharing, DeviceMemory: &w.onDevice, Precopied: &w.changed,
 		Filed: &w.filed,
 		Waits: func() error { return w.waits }, Run: w.make,
+		Told: func() gpubackend.Result { return w.told },
+		Fail: func(r gpubackend.Result) { w.told = r },
 	})
 	return w
 }
