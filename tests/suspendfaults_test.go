@@ -4,6 +4,7 @@ package tests
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -114,7 +115,7 @@ func rewritten(t *testing.T, from, to string, change func(*record.Header)) {
 
 // TestKernelWithoutEnd: while a program's kernel doesn't end, its VM can't be suspended. Each
 // attempt ends after stop-grace, names the program, and leaves no file. The VM runs on, and so do
-// its other programs.
+// its other programs. With --kill that program is ended, and the others go on from the file.
 func TestKernelWithoutEnd(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -159,5 +160,12 @@ func TestKernelWithoutEnd(t *testing.T) {
 				return false
 			})
 		}
+		said := p.must(t, "suspend", "--kill", "--to", file)
+		if want := fmt.Sprintf("ended, as its work went on: endless (pid %d)\n", endless); !strings.
+			HasPrefix(said, want) {
+			t.Fatalf("suspend --kill: %q, want %q", said, want)
+		}
+		p.must(t, "resume", "--from", file)
+		p.commands(t, 300)
 	})
 }

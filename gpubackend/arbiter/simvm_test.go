@@ -377,6 +377,9 @@ func (w *worker) MoveBack(uint64) error { return w.move(true) }
 // MoveIn implements suspend.Worker.
 func (w *worker) MoveIn(uint64) error { return w.move(false) }
 
+// EndBusy implements suspend.Worker. The arbiter ends nobody.
+func (w *worker) EndBusy() { panic("an arbiter has a program ended") }
+
 // Ended implements suspend.Worker and place.Worker.
 func (w *worker) Ended() bool {
 	w.vm.mu.Lock()

@@ -25,7 +25,7 @@ func TestSavedTwice(t *testing.T) {
 	s.allocate(apart)
 	for range 2 {
 		f := s.saveTo()
-		_, err := s.dev.saving.Save(io.Discard, nil, func() error { return nil }, noProgress)
+		_, err := s.dev.saving.Save(io.Discard, false, nil, func() error { return nil }, noProgress)
 		s.mustRefuse(err, "the VM is suspended", suspend.Suspended)
 		ended := make(chan error)
 		for range 2 {
@@ -51,7 +51,7 @@ func TestSaveBusy(t *testing.T) {
 	c := v.count(0)
 	kept := false
 	keep := func() error { kept = true; return nil }
-	_, err := v.dev.saving.Save(io.Discard, nil, keep, noProgress)
+	_, err := v.dev.saving.Save(io.Discard, false, nil, keep, noProgress)
 	v.mustRefuse(err, "busy: ", suspend.Running)
 	before := c.read()
 	mustCome(t, "the kernel counts on", func() bool { return c.read() != before })

@@ -32,7 +32,8 @@ func (s *suspended) saveTo() *os.File {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { f.Close() })
-	if _, err := s.dev.saving.Save(f, nil, func() error { return nil }, noProgress); err != nil {
+	keep := func() error { return nil }
+	if _, err := s.dev.saving.Save(f, false, nil, keep, noProgress); err != nil {
 		s.t.Fatal(err)
 	}
 	if n := s.workers(); n != 0 || inLedger(s.page) != 0 {
@@ -189,7 +190,7 @@ func TestNotSaved(t *testing.T) {
 	s.mustNotSave(no, "no")
 	for most := range 5 { // a disk that is full sooner or later
 		keep := func() error { return nil }
-		_, err := s.dev.saving.Save(&fullDisk{most << 20}, nil, keep, noProgress)
+		_, err := s.dev.saving.Save(&fullDisk{most << 20}, false, nil, keep, noProgress)
 		if !errors.Is(err, unix.ENOSPC) || s.dev.suspension.State() != suspend.Running {
 			t.Fatalf("a full disk: %v, %+v", err, s.dev.suspension.Status())
 		}
@@ -198,7 +199,7 @@ func TestNotSaved(t *testing.T) {
 	s.resumeFrom(s.saveTo()) // now it can be
 	s.mustHold()
 	s.do(gpubackend.OpDevicePrimaryCtxReset, 0)
-	_, err := s.dev.saving.Save(io.Discard, nil, func() error { return nil }, noProgress)
+	_, err := s.dev.saving.Save(io.Discard, false, nil, func() error { return nil }, noProgress)
 	if err == nil || !strings.Contains(err.Error(), "cuDevicePrimaryCtxReset") {
 		t.Fatalf("%v", err)
 	}
@@ -207,7 +208,7 @@ func TestNotSaved(t *testing.T) {
 // mustNotSave: the VM isn't saved, for that reason, and goes on. keep is what becomes of the file.
 func (s *suspended) mustNotSave(keep error, text string) {
 	s.t.Helper()
-	_, err := s.dev.saving.Save(io.Discard, nil, func() error { return keep }, noProgress)
+	_, err := s.dev.saving.Save(io.Discard, false, nil, func() error { return keep }, noProgress)
 	if err == nil || !strings.Contains(err.Error(), text) ||
 		s.dev.suspension.State() != suspend.Running || s.workers() != 1 {
 		s.t.Fatalf("%s: %v, %+v", text, err, s.dev.suspension.Status())
@@ -298,7 +299,7 @@ func TestWorkerKilledMeanwhile(t *testing.T) {
 	}
 	defer f.Close()
 	keep := func() error { w.Kill(); <-w.Gone(); return nil }
-	_, err = s.dev.saving.Save(f, nil, keep, noProgress)
+	_, err = s.dev.saving.Save(f, false, nil, keep, noProgress)
 	if err == nil || !strings.Contains(err.Error(), "all programs ended meanwhile") {
 		t.Fatal(err)
 	}

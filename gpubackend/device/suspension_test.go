@@ -218,6 +218,23 @@ func TestSuspendBusy(t *testing.T) {
 	}
 }
 
+// TestSuspendKilling: a program whose kernel never ends is ended and named if that is wanted, and
+// the others notice nothing.
+func TestSuspendKilling(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{}, "stop-grace=200ms")
+	v.count(0)
+	v.refused(admin.Request{Suspend: true}, "its work goes on", suspend.Running)
+	a, err := v.change(admin.Request{Suspend: true, Kill: true})
+	if err != nil || a.Moved == nil || len(a.Moved.Killed) != 1 ||
+		a.Moved.Killed[0] != " (pid 9)" {
+		t.Fatalf("%v, %+v", err, a.Moved)
+	}
+	if n := v.workers(); n != 0 || v.dev.suspension.State() != suspend.Suspended {
+		t.Fatalf("%d workers are left; %+v", n, v.dev.suspension.Status())
+	}
+	v.mustResume()
+}
+
 // TestSuspendWithoutRoom changes nothing.
 func TestSuspendWithoutRoom(t *testing.T) {
 	s := newSuspended(t, "suspend-memory=12M")

@@ -124,7 +124,7 @@ var cargoes = map[Kind]cargo{
 	KindLogged:  with("Error", ""),
 
 	KindDrain:    with("Grace Turn Whole", ""),
-	KindDrained:  with("Error Turn Bytes", ""),
+	KindDrained:  with("Error Turn Bytes Busy", ""),
 	KindMoveOut:  with("Bytes Keep", ""),
 	KindMovedOut: with("Error Keep Unchanged", ""),
 	KindMoveIn:   {},

@@ -58,6 +58,7 @@ type Message struct {
 	Bytes uint64        `json:"bytes,omitempty"`
 	Grace time.Duration `json:"grace,omitempty"`
 	Whole bool          `json:"whole,omitempty"` // it must be possible to save it, too
+	Busy  bool          `json:"busy,omitempty"`  // it isn't drained, since its work goes on
 	// an image may be kept when the worker goes on, and will be; and how much of it needed no copy
 	Keep      bool   `json:"keep,omitempty"`
 	Unchanged uint64 `json:"unchanged,omitempty"`

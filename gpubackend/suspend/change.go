@@ -22,6 +22,7 @@ type Worker interface {
 	// Drain makes its work end, within grace, and says how much it has to move. With whole, it is
 	// an error if the program can't be saved. turn tells this request from earlier ones, whose
 	// answers may still come.
+	// The error wraps ErrBusy if its work has gone on for longer.
 	Drain(turn uint64, grace time.Duration, whole bool) (bytes uint64, err error)
 	// MoveOut moves that much out. With keep, the worker may keep it in the host's memory when it
 	// goes on, until Forget, so that less must be copied the next time. MoveBack moves out again
@@ -30,6 +31,8 @@ type Worker interface {
 	Forget()
 	MoveBack(bytes uint64) error
 	MoveIn(bytes uint64) error
+	// EndBusy ends it, since its work goes on, and waits for its end. Its program loses the GPU.
+	EndBusy()
 	// Ended says whether it is gone, with all its memory.
 	Ended() bool
 	String() string // the program that it serves
@@ -44,6 +47,9 @@ type Carried struct {
 
 // ErrEnded is the error of a worker that is gone or about to end: it has nothing to move.
 var ErrEnded = errors.New("the worker has ended")
+
+// ErrBusy is wrapped by the error of a worker whose work goes on.
+var ErrBusy = errors.New("its work goes on")
 
 // Config is what a Suspension needs of its VM. Its functions are called without a lock held.
 type Config struct {
@@ -75,6 +81,8 @@ type Moved struct {
 	// took, before Took
 	Early uint64        `json:"early,omitempty"`
 	Ran   time.Duration `json:"ran,omitempty"`
+	// programs that were ended, since their work went on
+	Killed []string `json:"killed,omitempty"`
 }
 
 // Progress is how much has been moved.
@@ -103,6 +111,7 @@ type Suspension struct {
 
 	mu      sync.Mutex
 	drained map[Worker]uint64 // by the last change, and how much each has to move
+	doomed  []Worker          // that the change under way will kill, since they are busy
 	out     map[Worker]uint64 // whose memory is out, and how much that is
 	kept    map[Worker]uint64 // who keeps a copy of it when it is in, and how much
 
@@ -162,7 +171,14 @@ func (s *Suspension) Forget(w Worker) {
 // Suspend moves all memory out, and reports its progress.
 func (s *Suspension) Suspend(tell func(Progress)) (Moved, error) {
 	return s.atLength(Suspending, func(p *movement) (Moved, error) {
-		return s.moveAllOut(p)
+		return s.moveAllOut(false, p)
+	}, tell)
+}
+
+// SuspendKilling is Suspend, but kills workers whose work goes on.
+func (s *Suspension) SuspendKilling(tell func(Progress)) (Moved, error) {
+	return s.atLength(Suspending, func(p *movement) (Moved, error) {
+		return s.moveAllOut(true, p)
 	}, tell)
 }
 
@@ -218,14 +234,14 @@ func (s *Suspension) change(
 }
 
 // moveAllOut suspends the VM.
-func (s *Suspension) moveAllOut(p *movement) (m Moved, err error) {
+func (s *Suspension) moveAllOut(kill bool, p *movement) (m Moved, err error) {
 	suspended := false
 	defer func() {
 		if !suspended {
 			s.letGo()
 		}
 	}()
-	plans, err := s.drainAll(false)
+	plans, err := s.drainAll(false, kill)
 	if err != nil {
 		return m, err
 	}
@@ -248,6 +264,7 @@ func (s *Suspension) moveAllOut(p *movement) (m Moved, err error) {
 		p.done.Add(bytes)
 	}
 	suspended = true
+	m.Killed = s.killBusy()
 	s.tellNote(true)
 	m.Stays = s.Stays()
 	return m, nil
@@ -264,14 +281,15 @@ func sum(plans map[Worker]uint64) (all uint64) {
 }
 
 // drainAll makes the work of all workers end, and returns how much each has to move. Workers that
-// start from now on begin no work.
-func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
+// start from now on begin no work. With kill, it is no error that some are busy: they are doomed.
+func (s *Suspension) drainAll(whole, kill bool) (plans map[Worker]uint64, err error) {
 	s.held.Store(true)
 	s.drains++
 	turn := s.drains
 	grace, _ := s.Terms()
 	plans = make(map[Worker]uint64)
-	var busy []string
+	var doomed []Worker
+	var stay []string
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, w := range s.Hold() {
@@ -283,25 +301,52 @@ func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
 				switch {
 				case err == nil:
 					plans[w] = bytes
+				case kill && errors.Is(err, ErrBusy):
+					doomed = append(doomed, w)
 				case !errors.Is(err, ErrEnded):
-					busy = append(busy, fmt.Sprintf("%v: %v", w, err))
+					stay = append(stay, fmt.Sprintf("%v: %v", w, err))
 				}
 			})
 		})
 	}
 	all.Wait()
-	s.mu.Lock()
-	s.drained = plans
-	s.mu.Unlock()
-	if len(busy) > 0 {
-		slices.Sort(busy)
-		if whole { // not a matter of waiting: there may be other reasons than work that goes on
-			return nil, fmt.Errorf("%w: %s", errUnsaved, strings.Join(busy, ", "))
-		}
-		return nil, fmt.Errorf("busy: %w: %s: stop-grace=%v is how long work may take",
-			errMoving, strings.Join(busy, ", "), grace)
+	if len(stay) > 0 { // nothing is going to be moved
+		doomed = nil
 	}
-	return plans, nil
+	s.mu.Lock()
+	s.drained, s.doomed = plans, doomed
+	s.mu.Unlock()
+	return plans, notDrained(stay, whole, grace)
+}
+
+// notDrained is the error for workers that aren't drained; nil: all are.
+func notDrained(stay []string, whole bool, grace time.Duration) error {
+	if len(stay) == 0 {
+		return nil
+	}
+	slices.Sort(stay)
+	if whole { // not a matter of waiting: there may be other reasons than work that goes on
+		return fmt.Errorf("%w: %s", errUnsaved, strings.Join(stay, ", "))
+	}
+	return fmt.Errorf("busy: %w: %s: stop-grace=%v is how long work may take",
+		errMoving, strings.Join(stay, ", "), grace)
+}
+
+// killBusy ends the doomed workers, all at the same time, and returns their programs. That is the
+// last step of a change: before it, nothing is lost if the change fails.
+func (s *Suspension) killBusy() (killed []string) {
+	s.mu.Lock()
+	doomed := s.doomed
+	s.doomed = nil
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	for _, w := range doomed {
+		killed = append(killed, w.String())
+		all.Go(func() { s.Guard("the end of a worker", w.EndBusy) })
+	}
+	all.Wait()
+	slices.Sort(killed)
+	return killed
 }
 
 // roomFor says whether the host has room for this much, of which it has given some already.
@@ -323,6 +368,9 @@ func (s *Suspension) roomFor(bytes, given uint64) error {
 
 // letGo makes all workers go on.
 func (s *Suspension) letGo() {
+	s.mu.Lock()
+	s.doomed = nil
+	s.mu.Unlock()
 	s.tellNote(false)
 	s.held.Store(false)
 	s.GoOn()

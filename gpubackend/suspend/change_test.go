@@ -56,6 +56,7 @@ func (f *fake) MoveOut(bytes uint64, keep bool) (Carried, error) {
 func (f *fake) Forget()               { f.keeps = false; _ = f.ask("forget") }
 func (f *fake) MoveBack(uint64) error { return f.ask("back") }
 func (f *fake) MoveIn(uint64) error   { return f.ask("in") }
+func (f *fake) EndBusy()              { f.ended = true; _ = f.ask("kill") }
 func (f *fake) Ended() bool           { return f.ended }
 func (f *fake) String() string        { return f.name }
 
@@ -162,6 +163,52 @@ func TestSuspendAndResume(t *testing.T) {
 	}
 }
 
+// TestKilling: workers whose work goes on are killed, if that is wanted and the change succeeds,
+// and not before it does. Their programs are told.
+func TestKilling(t *testing.T) {
+	busy := map[string]error{"drain": fmt.Errorf("a: %w", ErrBusy),
+		"drain-whole": fmt.Errorf("a: %w", ErrBusy)}
+	v := newVM(t, &fake{name: "a", bytes: 5, fails: busy}, &fake{name: "b", bytes: 3})
+	a, b := v.workers[0], v.workers[1]
+	saves := func(kill bool, err error) func(func(Progress)) (Moved, error) {
+		return func(tell func(Progress)) (Moved, error) {
+			return v.Save(kill, func(func(uint64)) (uint64, error) {
+				if !v.Doomed(a) || v.Doomed(b) || a.ended {
+					t.Errorf("a is doomed: %t, and has ended: %t", v.Doomed(a), a.ended)
+				}
+				return 0, err
+			}, tell)
+		}
+	}
+	no := errors.New("no")
+	v.must(v.Suspend, "its work goes on", Running)
+	v.must(saves(false, nil), "its work goes on", Running)
+	v.must(saves(true, no), "no", Running)
+	v.room = 2
+	v.must(v.SuspendKilling, "the host has 2 for it", Running)
+	v.room = 1 << 30
+	b.fails = map[string]error{"drain": no, "drain-whole": no}
+	v.must(v.SuspendKilling, "b: no", Running)
+	v.must(saves(true, nil), "b: no", Running)
+	b.fails = map[string]error{"out": no}
+	v.must(v.SuspendKilling, "b: no", Running)
+	if b.fails = nil; a.ended || v.Doomed(a) {
+		t.Fatal("a worker was killed, and the VM isn't suspended")
+	}
+	for _, change := range []func(func(Progress)) (Moved, error){v.SuspendKilling,
+		saves(true, nil)} {
+		a.ended = false
+		m := v.must(change, "", Suspended)
+		if !a.ended || !slices.Equal(m.Killed, []string{"a"}) || m.Bytes != 3 {
+			t.Fatalf("a has ended: %t, %+v", a.ended, m)
+		}
+		if v.saved.Load() {
+			break
+		}
+		v.must(v.Resume, "", Running)
+	}
+}
+
 // TestFailures: what fails is undone, and a worker that is gone is none.
 func TestFailures(t *testing.T) {
 	no := errors.New("no")
@@ -210,7 +257,8 @@ func TestMoveFails(t *testing.T) {
 			a.fails = map[string]error{"in": errors.New("full")}
 		}
 		m, err := v.Suspend(silent)
-		if err == nil || !strings.Contains(err.Error(), text) || m != (Moved{}) {
+		if err == nil || !strings.Contains(err.Error(), text) || m.Bytes+m.Stays > 0 ||
+			m.Took > 0 || m.Killed != nil {
 			t.Fatalf("%+v, %v", m, err)
 		}
 		// Workers are asked in no order: only if a was first is there something to bring back.

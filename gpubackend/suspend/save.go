@@ -5,6 +5,7 @@ package suspend
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // errFile says that the VM was suspended to a file.
@@ -15,9 +16,11 @@ var errNoFile = errors.New("the VM wasn't suspended to a file: resume it without
 
 // Save calls save, which writes all that workers have to a file, wherever their memory is, and ends
 // them. save reports how much it has written, and at the end how much device memory the file
-// already had. If it fails, the VM and its workers go on.
+// already had. If it fails, the VM and its workers go on. With kill, workers whose work goes on are
+// Doomed, and killed when the others are saved.
 func (s *Suspension) Save(
-	save func(wrote func(bytes uint64)) (unchanged uint64, err error), tell func(Progress),
+	kill bool, save func(wrote func(bytes uint64)) (unchanged uint64, err error),
+	tell func(Progress),
 ) (Moved, error) {
 	return s.atLength(Suspending, func(p *movement) (m Moved, err error) {
 		defer func() {
@@ -25,7 +28,7 @@ func (s *Suspension) Save(
 				s.letGo()
 			}
 		}()
-		plans, err := s.drainAll(true)
+		plans, err := s.drainAll(true, kill)
 		if err != nil {
 			return m, err
 		}
@@ -38,6 +41,7 @@ func (s *Suspension) Save(
 		if err != nil {
 			return m, fmt.Errorf("%w: %w", errMoving, err)
 		}
+		m.Killed = s.killBusy()
 		s.saved.Store(true)
 		s.tellNote(true)
 		m.Stays = s.Stays()
@@ -53,7 +57,7 @@ func (s *Suspension) Copy(save func() error) error {
 	}
 	defer s.states.End(false)
 	defer s.letGo()
-	if _, err := s.drainAll(true); err != nil {
+	if _, err := s.drainAll(true, false); err != nil {
 		return err
 	}
 	return s.guarded(save)
@@ -97,6 +101,13 @@ func (s *Suspension) Drained(w Worker) (bytes uint64, ok bool) {
 	defer s.mu.Unlock()
 	bytes, ok = s.drained[w]
 	return bytes, ok
+}
+
+// Doomed says whether a worker is going to be killed, since its work goes on.
+func (s *Suspension) Doomed(w Worker) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.doomed, w)
 }
 
 // Lost says that what was saved can't be used any more: the VM has lost it.

@@ -26,6 +26,7 @@ type detachOptions struct {
 	vm                   target
 	id, suspend, control string
 	patience             time.Duration
+	kill                 bool
 }
 
 // Detach is `paracuda detach`.
@@ -47,6 +48,8 @@ func Detach() *cobra.Command {
 	controlOption(c, &o.control)
 	f.DurationVar(&o.patience, "patience", time.Hour,
 		"with --suspend: how much `TIME` programs wait for the GPU to be back")
+	f.BoolVar(&o.kill, "kill", false,
+		"with --suspend: end the programs whose work goes on for longer than stop-grace")
 	return c
 }
 
@@ -64,7 +67,7 @@ func (o *detachOptions) run() error {
 			return cli.Usagef("detach: --patience %v: want 1s or more", o.patience)
 		}
 		if err := suspension.To(control, o.suspend,
-			suspension.Options{Away: o.patience}); err != nil {
+			suspension.Options{Away: o.patience, Kill: o.kill}); err != nil {
 			return err
 		}
 	}

@@ -19,15 +19,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 const suspendText = `Stops the programs of a running VM that use the GPU, and moves its device
 memory out to the host's memory; the GPU has that memory back. The programs notice nothing but
 time. SOCKET is the device's control socket. What can't be moved stays, and the answer says how
 much that is. Work that was begun ends first: where that takes longer than the policy stop-grace,
-or the host has too little memory (suspend-memory), nothing is changed. An interrupted command
-doesn't stop what it has begun. With the policy suspend-keep the host's copy stays when the VM is
-resumed, and the next suspend copies only what has changed.
+or the host has too little memory (suspend-memory), nothing is changed. With --kill, programs whose
+work takes longer lose the GPU instead, with all that they have on it, and are named. An interrupted
+command doesn't stop what it has begun. With the policy suspend-keep the host's copy stays when the
+VM is resumed, and the next suspend copies only what has changed.
 
 With --to, all that the programs have on the GPU goes to FILE, and their workers end. That doesn't
 work for every program: what is in the way is said, and then nothing is changed. A FILE that is
@@ -53,12 +55,14 @@ func Suspend() *cobra.Command {
 		suspendText, "to", "write all that the programs have on the GPU to `FILE`")
 	stopFirst := c.Flags().Bool("stop-first", false,
 		"with --to: stop the programs before anything is written")
-	c.Use = "suspend [--to FILE [--stop-first]] SOCKET"
+	kill := c.Flags().Bool("kill", false,
+		"end the programs whose work goes on for longer than stop-grace")
+	c.Use = "suspend [--to FILE [--stop-first]] [--kill] SOCKET"
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if *path == "" {
-			return change("suspend", args[0], admin.Request{Suspend: true}, terminal())
+			return change("suspend", args[0], admin.Request{Suspend: true, Kill: *kill}, terminal())
 		}
-		return To(args[0], *path, Options{StopFirst: *stopFirst})
+		return To(args[0], *path, Options{StopFirst: *stopFirst, Kill: *kill})
 	}
 	return c
 }
@@ -108,6 +112,8 @@ func change(name, socket string, r admin.Request, show io.Writer) error {
 type Options struct {
 	// StopFirst stops its programs before anything is written.
 	StopFirst bool
+	// Kill ends programs whose work goes on.
+	Kill bool
 	// Away is how long programs wait for the VM's device, if it is taken out afterwards.
 	Away time.Duration
 }
@@ -138,7 +144,8 @@ func To(socket, path string, o Options) error {
 // to suspends it to a file that it closes.
 func to(socket string, f *record.File, o Options) error {
 	defer f.Close()
-	r := admin.Request{Suspend: true, File: true, Away: o.Away, Early: !o.StopFirst}
+	r := admin.Request{Suspend: true, File: true, Away: o.Away, Early: !o.StopFirst,
+		Kill: o.Kill}
 	s := settling{file: f}
 	defer func() { _ = s.wait() }() // keep has asked, if it was called
 	return report("suspend", socket, r, terminal(),
@@ -224,6 +231,9 @@ func report(name, socket string, r admin.Request, show io.Writer, ask asked) err
 	case a.Moved == nil:
 		return fmt.Errorf("%s: the device process at %s is of another version: "+
 			"paracuda device --replace --control %[2]s", name, socket)
+	}
+	for _, program := range a.Moved.Killed {
+		fmt.Fprintf(cli.Stdout, "ended, as its work went on: %s\n", plain.Text(program))
 	}
 	took := a.Moved.Took.Round(time.Millisecond)
 	switch {

@@ -34,7 +34,7 @@ func serve(t *testing.T, fails error) (socket string) {
 	log.SetOutput(io.Discard)
 	vm := &admin.VM{
 		MayChange: func() error { return nil },
-		SuspendTo: func(w io.Writer, _, keep func() error, _ func(suspend.Progress)) (
+		SuspendTo: func(w io.Writer, _ bool, _, keep func() error, _ func(suspend.Progress)) (
 			suspend.Moved, error) {
 			f, _ := w.(*os.File)
 			info, err := f.Stat()

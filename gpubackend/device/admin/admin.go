@@ -38,6 +38,8 @@ type Request struct {
 	Kept    bool   `json:"kept,omitempty"`    // the file that was written has its name
 	// with Suspend and File: write device memory while the programs run, and stop them then
 	Early bool `json:"early,omitempty"`
+	// with Suspend: end programs whose work goes on
+	Kill bool `json:"kill,omitempty"`
 	// with Suspend and File: the device will be away, and programs wait so long for it
 	Away time.Duration `json:"away,omitempty"`
 	// the VM that was suspended to the file passed with this may be back soon
@@ -112,13 +114,14 @@ type VM struct {
 	// Trouble is what Stats doesn't know; nil: nobody looks for it.
 	Trouble func() []Trouble
 	// MayChange says why nobody may suspend or resume it now.
-	MayChange       func() error
-	Suspend, Resume func(tell func(suspend.Progress)) (suspend.Moved, error)
+	MayChange func() error
+	// SuspendKilling ends programs whose work goes on; Suspend isn't possible then.
+	Suspend, SuspendKilling, Resume func(tell func(suspend.Progress)) (suspend.Moved, error)
 	// SuspendTo writes a file, and calls keep before anything is changed. Unless awaited is nil it
 	// writes what it can while the programs run. It calls awaited after each tell, and stops if
 	// that says why nobody waits any more.
-	SuspendTo func(f io.Writer, awaited, keep func() error, tell func(suspend.Progress)) (
-		suspend.Moved, error)
+	SuspendTo func(f io.Writer, kill bool, awaited, keep func() error,
+		tell func(suspend.Progress)) (suspend.Moved, error)
 	ResumeFrom func(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)
 	// MayGo prepares the driver for the device to be away, for so long, after SuspendTo. Expect
 	// takes the file by which a VM that was away will be recognised. It is closed when Expect
@@ -241,6 +244,8 @@ func (v *VM) suspendOrResume(
 		m, err = withFile()
 	case r.Resume:
 		m, err = v.Resume(tell)
+	case r.Kill:
+		m, err = v.SuspendKilling(tell)
 	default:
 		m, err = v.Suspend(tell)
 	}

@@ -63,7 +63,7 @@ func serve(t *testing.T, changes ...func(*fake)) (*fake, string) {
 		Resume: func(func(suspend.Progress)) (suspend.Moved, error) {
 			return suspend.Moved{}, errors.New("it runs")
 		},
-		SuspendTo: func(w io.Writer, _, keep func() error, _ func(suspend.Progress)) (
+		SuspendTo: func(w io.Writer, _ bool, _, keep func() error, _ func(suspend.Progress)) (
 			suspend.Moved, error) {
 			if _, err := io.WriteString(w, "state"); err != nil {
 				return suspend.Moved{}, err

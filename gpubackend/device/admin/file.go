@@ -86,7 +86,7 @@ func (v *VM) withFile(
 	if !r.Early {
 		awaited = nil
 	}
-	return v.SuspendTo(f, awaited, func() error { return awaitKept(c, rest) }, tell)
+	return v.SuspendTo(f, r.Kill, awaited, func() error { return awaitKept(c, rest) }, tell)
 }
 
 // regular says why a file isn't a regular one.

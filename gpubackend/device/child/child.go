@@ -177,7 +177,7 @@ func (r *Conn) answer(
 			case a.Kind != want:
 				return nil, fmt.Errorf("%s: unexpected answer %q", asked.Kind, a.Kind)
 			case a.Error != "":
-				return nil, fmt.Errorf("%s: %w: %s", asked.Kind, ErrRefused, a.Error)
+				return a, fmt.Errorf("%s: %w: %s", asked.Kind, ErrRefused, a.Error)
 			}
 			return a, nil
 		case <-timer.C:

@@ -160,7 +160,7 @@ func TestEarly(t *testing.T) {
 	}
 	hold := v.suspension.Hold
 	v.suspension.Hold = func() []suspend.Worker { return late(hold()) }
-	m, err := v.Save(f, kept, keep, silent)
+	m, err := v.Save(f, false, kept, keep, silent)
 	if err != nil || m.Bytes != 180*sectorsum.Bytes || m.Early != 179*sectorsum.Bytes ||
 		m.Unchanged != 0 || m.Ran == 0 {
 		t.Fatalf("%+v, %v", m, err)
@@ -181,12 +181,12 @@ func TestEarly(t *testing.T) {
 func TestEarlyThenBehind(t *testing.T) {
 	a := numbers(20)
 	v, f := newRunning(t, a)
-	if _, err := v.Save(f, kept, kept, silent); err != nil {
+	if _, err := v.Save(f, false, kept, kept, silent); err != nil {
 		t.Fatal(err)
 	}
 	v.mustHave(f, a)
 	v.workers[0].early = nil // its memory is a text, of which the file has the first byte
-	m, err := v.Save(f, kept, kept, silent)
+	m, err := v.Save(f, false, kept, kept, silent)
 	if err != nil || m.Unchanged != 1 || m.Early != 0 {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -207,7 +207,7 @@ func TestChangesFaster(t *testing.T) {
 			w.early.Write(i, a[i])
 		}
 	}
-	m, err := v.Save(f, kept, kept, silent)
+	m, err := v.Save(f, false, kept, kept, silent)
 	if err != nil || w.early.steps > 40+22 || m.Early > sectorsum.Bytes {
 		t.Fatalf("%d steps, %+v, %v", w.early.steps, m, err)
 	}
@@ -230,7 +230,7 @@ func TestEndsMeanwhile(t *testing.T) {
 		}
 	}
 	v.workers[0].fails = fmt.Errorf("save: %w", suspend.ErrEnded)
-	if _, err := v.Save(f, kept, kept, silent); err != nil {
+	if _, err := v.Save(f, false, kept, kept, silent); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.savedChannels(); !slices.Equal(got, []int{2}) {
@@ -253,7 +253,7 @@ func TestAllEndEarly(t *testing.T) {
 			}
 		}
 		keep := func() error { t.Error("kept"); return nil }
-		if _, err := v.Save(f, kept, keep, silent); !errors.Is(err, errAllEnded) {
+		if _, err := v.Save(f, false, kept, keep, silent); !errors.Is(err, errAllEnded) {
 			t.Fatalf("%v", err)
 		}
 		if v.suspension.State() != suspend.Running || sizeOf(t, f) != 0 {
@@ -293,7 +293,7 @@ func TestNotEarly(t *testing.T) {
 	} {
 		a := numbers(3)
 		v, f := newRunning(t, a)
-		m, err := v.Save(f, change(v), kept, silent)
+		m, err := v.Save(f, false, change(v), kept, silent)
 		if err != nil || m.Early != 0 {
 			t.Fatalf("%s: %+v, %v", name, m, err)
 		}
@@ -307,7 +307,7 @@ func TestEarlyInVain(t *testing.T) {
 	v, f := newRunning(t, numbers(100))
 	mustNot := func(f *os.File, awaited, keep func() error, want error) {
 		t.Helper()
-		if _, err := v.Save(f, awaited, keep, silent); !errors.Is(err, want) {
+		if _, err := v.Save(f, false, awaited, keep, silent); !errors.Is(err, want) {
 			t.Fatalf("%v", err)
 		}
 		v.mustRun("0a")

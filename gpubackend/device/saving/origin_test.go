@@ -33,7 +33,7 @@ func inFile(t *testing.T, programs ...string) (*fakeVM, *os.File) {
 // mustSaveTo suspends the VM to a file that has so much of its memory.
 func (v *fakeVM) mustSaveTo(f *os.File, unchanged uint64) {
 	v.t.Helper()
-	m, err := v.Save(f, nil, kept, silent)
+	m, err := v.Save(f, false, nil, kept, silent)
 	if err != nil || m.Unchanged != unchanged {
 		v.t.Fatalf("%d bytes were in the file, want %d: %v", m.Unchanged, unchanged, err)
 	}
@@ -90,11 +90,12 @@ func TestNotKeptBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Save(f, nil, func() error { return errNo }, silent); !errors.Is(err, errNo) {
+	refuse := func() error { return errNo }
+	if _, err := v.Save(f, false, nil, refuse, silent); !errors.Is(err, errNo) {
 		t.Fatalf("not kept: %v", err)
 	}
 	v.workers[1].fails = errNo
-	if _, err := v.Save(f, nil, kept, silent); !errors.Is(err, errNo) {
+	if _, err := v.Save(f, false, nil, kept, silent); !errors.Is(err, errNo) {
 		t.Fatalf("one fails: %v", err)
 	}
 	v.workers[1].fails = nil
@@ -123,7 +124,8 @@ func TestNoRoomBehind(t *testing.T) {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Save(f, nil, kept, silent); !errors.Is(err, unix.EPERM) || sizeOf(t, f) != size {
+	_, err = v.Save(f, false, nil, kept, silent)
+	if !errors.Is(err, unix.EPERM) || sizeOf(t, f) != size {
 		t.Fatalf("%d bytes, not %d, %v", sizeOf(t, f), size, err)
 	}
 	v.mustRun("0a", "1b")
@@ -165,7 +167,7 @@ func TestDiedBehind(t *testing.T) {
 		}
 		next.TakeUp(was)
 		next.mustGoOn(f, "a", "b")
-		if _, err := next.Save(f, nil, kept, silent); !errors.Is(err, errOther) {
+		if _, err := next.Save(f, false, nil, kept, silent); !errors.Is(err, errOther) {
 			t.Errorf("half a state is in the way: %v", err)
 		}
 		next.mustRun("0a", "1b")
@@ -179,7 +181,7 @@ func TestOtherFiles(t *testing.T) {
 	mustNot := func(name string, v *fakeVM, runs ...string) {
 		t.Helper()
 		size := sizeOf(t, f)
-		_, err := v.Save(f, nil, kept, silent)
+		_, err := v.Save(f, false, nil, kept, silent)
 		if !errors.Is(err, errOther) || sizeOf(t, f) != size {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -210,7 +212,7 @@ func TestGrown(t *testing.T) {
 	}
 	v.mustGoOn(f, "a")
 	size := sizeOf(t, f)
-	if _, err := v.Save(f, nil, kept, silent); !errors.Is(err, record.ErrGrown) ||
+	if _, err := v.Save(f, false, nil, kept, silent); !errors.Is(err, record.ErrGrown) ||
 		sizeOf(t, f) != size {
 		t.Fatalf("too many states: %v", err)
 	}

@@ -38,7 +38,7 @@ func (s *Saving) save(
 	f io.Writer, is elsewhere, wrote func(bytes uint64), keep func() error,
 ) (unchanged uint64, err error) {
 	written, list, err := s.writeAll(f, is, wrote)
-	if err == nil && is.programs && len(list) == 0 {
+	if err == nil && is.programs && len(list) == 0 && !s.dooms() {
 		err = errAllEnded
 	}
 	if err != nil {
@@ -77,6 +77,13 @@ func (s *Saving) save(
 		return 0, errAllEnded
 	}
 	return written.Same, nil
+}
+
+// dooms says whether a program is going to be ended, since its work goes on.
+func (s *Saving) dooms() bool {
+	return slices.ContainsFunc(s.config.Serving(), func(x Served) bool {
+		return s.config.Suspension.Doomed(x.Worker)
+	})
 }
 
 // errAllEnded says that nothing is left that would be in the file.
@@ -231,6 +238,9 @@ func (s *Saving) went() Ahead {
 // others returns an error if a program that isn't being written has a worker.
 func (s *Saving) others(list []*leaving) error {
 	for _, x := range s.config.Serving() {
+		if s.config.Suspension.Doomed(x.Worker) {
+			continue
+		}
 		if !slices.ContainsFunc(list, func(y *leaving) bool { return y.Channel == x.Channel }) {
 			return fmt.Errorf("%s (pid %d) begins just now to use the GPU", x.Name, x.PID)
 		}

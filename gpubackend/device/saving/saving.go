@@ -109,11 +109,12 @@ type Ahead interface {
 
 // Suspension is what moves device memory out: suspend.Suspension.
 type Suspension interface {
-	Save(save func(wrote func(bytes uint64)) (unchanged uint64, err error),
+	Save(kill bool, save func(wrote func(bytes uint64)) (unchanged uint64, err error),
 		tell func(suspend.Progress)) (suspend.Moved, error)
 	Load(load func() (uint64, error), tell func(suspend.Progress)) (suspend.Moved, error)
 	Copy(save func() error) error
 	Drained(suspend.Worker) (bytes uint64, ok bool)
+	Doomed(suspend.Worker) bool // it is busy, and will be killed
 	Lost()
 	State() suspend.State
 }
@@ -238,17 +239,18 @@ func (s *Saving) header() record.Header {
 // kept: after that, and not before, the workers end. A file without content is written from its
 // beginning. One with content must be the one that the programs went on from: what has changed is
 // written behind that, and taken away again if it isn't kept. The error wraps record.ErrGrown if
-// that is too much by now, so that another file is to take its place.
+// that is too much by now, so that another file is to take its place. With kill, programs whose
+// work goes on are ended, too, and aren't in the file.
 //
 // Unless awaited is nil, device memory is written to a file without content while the programs run,
 // for as long as awaited returns nil, and they stop when most of it is there. awaited is called
 // after tell.
 func (s *Saving) Save(
-	f io.Writer, awaited, keep func() error, tell func(suspend.Progress),
+	f io.Writer, kill bool, awaited, keep func() error, tell func(suspend.Progress),
 ) (m suspend.Moved, err error) {
 	file, ok := f.(*os.File)
 	if !ok {
-		return s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
+		return s.config.Suspension.Save(kill, func(wrote func(uint64)) (uint64, error) {
 			return s.save(f, elsewhere{}, wrote, keep)
 		}, tell)
 	}
@@ -259,10 +261,10 @@ func (s *Saving) Save(
 			return m, err
 		}
 		if e != nil {
-			return s.saveBehind(e, programs, keep, tell)
+			return s.saveBehind(e, kill, programs, keep, tell)
 		}
 	}
-	return s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
+	return s.config.Suspension.Save(kill, func(wrote func(uint64)) (uint64, error) {
 		to, b, err := s.behind(file)
 		if err != nil {
 			return 0, err
@@ -277,12 +279,12 @@ func (s *Saving) Save(
 
 // saveBehind is Save for what has changed since memory was written early.
 func (s *Saving) saveBehind(
-	e *early, programs bool, keep func() error, tell func(suspend.Progress),
+	e *early, kill, programs bool, keep func() error, tell func(suspend.Progress),
 ) (suspend.Moved, error) {
 	defer e.copies.Close()
 	to := &rewritable{File: e.file, start: e.area.End(), at: e.area.End()}
 	kept := false
-	m, err := s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
+	m, err := s.config.Suspension.Save(kill, func(wrote func(uint64)) (uint64, error) {
 		return s.save(to, elsewhere{early: e, programs: programs}, wrote, func() error {
 			err := keep()
 			kept = err == nil

@@ -148,7 +148,7 @@ func kept() error             { return nil }
 func (v *fakeVM) mustSave() []byte {
 	v.t.Helper()
 	var f bytes.Buffer
-	if _, err := v.Save(&f, nil, kept, silent); err != nil {
+	if _, err := v.Save(&f, false, nil, kept, silent); err != nil {
 		v.t.Fatal(err)
 	}
 	if n := len(v.serving()); n != 0 {
@@ -236,7 +236,7 @@ func TestFileIsNotKept(t *testing.T) {
 	v := newVM(t, "a", "b")
 	mustNot := func(keep func() error, want error) {
 		t.Helper()
-		if _, err := v.Save(io.Discard, nil, keep, silent); !errors.Is(err, want) {
+		if _, err := v.Save(io.Discard, false, nil, keep, silent); !errors.Is(err, want) {
 			t.Fatalf("%v", err)
 		}
 		if v.savedChannels() != nil || v.suspension.State() != suspend.Running {
@@ -255,7 +255,7 @@ func TestProgramsThatEndWhileTheyAreSaved(t *testing.T) {
 	v := newVM(t, "a", "b", "c")
 	var f bytes.Buffer
 	other := &fakeWorker{text: "other"}
-	_, err := v.Save(&f, nil, func() error {
+	_, err := v.Save(&f, false, nil, func() error {
 		v.workers[0] = nil
 		v.workers[1] = other
 		return nil
@@ -278,7 +278,7 @@ func TestAllEndMeanwhile(t *testing.T) {
 	v := newVM(t, "a", "b", "")
 	mustNot := func(f io.Writer, keep func() error) {
 		t.Helper()
-		_, err := v.Save(f, nil, keep, silent)
+		_, err := v.Save(f, false, nil, keep, silent)
 		if s := v.suspension.Status(); !errors.Is(err, errAllEnded) || s.Saved ||
 			s.State != suspend.Running || v.savedChannels() != nil {
 			t.Fatalf("%v: %+v, channels %v are saved", err, s, v.savedChannels())
@@ -299,8 +299,40 @@ func TestAllEndMeanwhile(t *testing.T) {
 		return nil
 	})
 	v.workers[2] = &fakeWorker{text: "c"}
-	if _, err := v.Save(io.Discard, nil, kept, silent); err != nil {
+	if _, err := v.Save(io.Discard, false, nil, kept, silent); err != nil {
 		t.Fatalf("the next suspend: %v", err)
+	}
+}
+
+// TestBusyAreKilled: with kill, programs whose work goes on aren't in the file, and end when it is
+// kept, whether others are left or not, and whether the device will be away.
+func TestBusyAreKilled(t *testing.T) {
+	for _, known := range []string{"", "a key"} {
+		v := newVM(t, "a", "b")
+		v.known = known
+		a, b := v.workers[0], v.workers[1]
+		a.busy = true
+		if _, err := v.Save(io.Discard, false, nil, kept, silent); err == nil || a.ended {
+			t.Fatalf("%v, a has ended: %t", err, a.ended)
+		}
+		if _, err := v.Save(io.Discard, true, nil, func() error { return errNo },
+			silent); !errors.Is(err, errNo) || a.ended || b.ended {
+			t.Fatalf("%v, a has ended: %t", err, a.ended)
+		}
+		b.busy = true
+		for _, both := range []bool{false, true} {
+			a.ended, b.ended, b.busy = false, false, both
+			v.workers[0], v.workers[1] = a, b
+			m, err := v.Save(io.Discard, true, nil, kept, silent)
+			if err != nil || !a.ended || !b.ended || len(m.Killed) == 2 != both {
+				t.Fatalf("%v, %+v, a has ended: %t, b: %t", err, m, a.ended, b.ended)
+			}
+			if got := v.savedChannels(); !slices.Equal(got, []int{1}) != both {
+				t.Fatalf("channels %v are saved", got)
+			}
+			v = newVM(t, "", "")
+			v.known = known
+		}
 	}
 }
 
@@ -309,7 +341,7 @@ func TestAllEndMeanwhile(t *testing.T) {
 func TestWorkerEndsBeforeItIsSaved(t *testing.T) {
 	v := newVM(t, "a", "b", "c")
 	v.workers[1].fails = fmt.Errorf("save: %w", suspend.ErrEnded)
-	if _, err := v.Save(io.Discard, nil, kept, silent); !errors.Is(err, suspend.ErrEnded) {
+	if _, err := v.Save(io.Discard, false, nil, kept, silent); !errors.Is(err, suspend.ErrEnded) {
 		t.Fatalf("%v", err)
 	}
 	v.mustRun("0a", "1b", "2c")
@@ -318,7 +350,7 @@ func TestWorkerEndsBeforeItIsSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := v.Save(f, nil, kept, silent); err != nil {
+	if _, err := v.Save(f, false, nil, kept, silent); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.savedChannels(); !slices.Equal(got, []int{0, 2}) {
@@ -356,7 +388,7 @@ func TestKnownAgain(t *testing.T) {
 		return list
 	}
 	mustNot := func() error { t.Error("kept"); return nil }
-	if _, err := v.Save(io.Discard, nil, mustNot, silent); err == nil ||
+	if _, err := v.Save(io.Discard, false, nil, mustNot, silent); err == nil ||
 		!strings.Contains(err.Error(), "b (pid 11) begins just now") {
 		t.Fatalf("%v", err)
 	}

@@ -28,9 +28,13 @@ type fakeWorker struct {
 	ending func()       // called when it ends; nil: nothing is
 	early  *earlyMemory // nil: its memory is the text
 	stays  string       // why it can't be saved
+	busy   bool         // its work goes on
 }
 
 func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) {
+	if w.busy {
+		return 0, suspend.ErrBusy
+	}
 	if w.early != nil {
 		return uint64(len(w.early.Sectors())) * sectorsum.Bytes, nil
 	}
@@ -43,6 +47,8 @@ func (w *fakeWorker) MoveIn(uint64) error                               { return
 func (w *fakeWorker) Movable() string                                   { return w.stays }
 func (w *fakeWorker) Ended() bool                                       { return w.ended }
 func (w *fakeWorker) String() string                                    { return w.text }
+
+func (w *fakeWorker) EndBusy() { w.End() }
 
 func (w *fakeWorker) End() {
 	if w.ended = true; w.ending != nil {

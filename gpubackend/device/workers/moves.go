@@ -39,8 +39,25 @@ func (w *Worker) Drain(turn uint64, grace time.Duration, whole bool) (uint64, er
 		return a.Bytes, nil
 	case w.isGone(err):
 		return 0, suspend.ErrEnded
+	case a != nil && a.Busy:
+		return 0, worksOn{err}
 	}
 	return 0, err
+}
+
+// worksOn is the error of a worker whose work goes on.
+type worksOn struct{ error }
+
+func (w worksOn) Unwrap() []error { return []error{w.error, suspend.ErrBusy} }
+
+// EndBusy implements suspend.Worker.
+func (w *Worker) EndBusy() {
+	if !w.Killed() {
+		w.Log().Warn("the VM is suspended with --kill, and the program's work goes on for longer " +
+			"than stop-grace: the program's worker is killed")
+		w.Kill()
+	}
+	w.AwaitEnd()
 }
 
 // toSay is how long a worker may take to say whether its program could be saved. It looks at the

@@ -14,12 +14,12 @@ import (
 // Drain ends what was begun, in the time that the message allows, and then waits.
 func (h *Halt) Drain(m *handover.Message) error {
 	answer, asked := &handover.Message{Kind: handover.KindDrained, Turn: m.Turn}, h.masters
-	why, err := h.drain(m)
+	why, busy, err := h.drain(m)
 	if err != nil || asked != h.masters {
 		return err
 	}
 	if why != nil {
-		answer.Error = why.Error()
+		answer.Error, answer.Busy = why.Error(), busy
 		return h.Send(answer)
 	}
 	answer.Bytes = h.Memory.Plan()
@@ -29,21 +29,22 @@ func (h *Halt) Drain(m *handover.Message) error {
 	return h.whileHeld()
 }
 
-// drain says why the worker isn't drained; one reason is that another device process has taken
-// over.
-func (h *Halt) drain(m *handover.Message) (why, err error) {
+// drain says why the worker isn't drained, and whether its work has gone on for longer than it may.
+// One reason is that another device process has taken over.
+func (h *Halt) drain(m *handover.Message) (why error, busy bool, err error) {
 	if h.still {
 		if m.Whole {
 			why = h.Program.Unsavable()
 		}
-		return why, nil
+		return why, false, nil
 	}
 	asked := h.masters
 	h.drains, h.whole = true, m.Whole
 	why, err = h.awaitDrained(time.Now().Add(m.Grace))
+	busy = why != nil && !h.begins()
 	h.drains, h.whole = false, false
 	if err != nil || asked != h.masters {
-		return nil, err
+		return nil, false, err
 	}
 	if m.Whole { // it has other reasons, and better ones
 		why = cmp.Or(h.Program.Unsavable(), why)
@@ -55,7 +56,7 @@ func (h *Halt) drain(m *handover.Message) (why, err error) {
 		h.Gate.Standstill()
 		h.still = true
 	}
-	return why, nil
+	return why, busy, nil
 }
 
 // awaitDrained serves everything but the ring until nothing is under way, or until a time, and says
