@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,7 +139,7 @@ func (t *clone) boot(ctx context.Context, memory *os.File) ([]byte, error) {
 	}
 	defer p.end(0)
 	defer context.AfterFunc(ctx, func() { p.cmd.Process.Kill() })()
-	if err := greeted(host); err != nil {
+	if _, err := greeting(&conn{stream: host}); err != nil {
 		p.end(powerOffTime) // what it says last is there then
 		return nil, errors.Join(ctx.Err(), fmt.Errorf("%w; its last lines:%s", err, p.log.last()))
 	}
@@ -149,15 +148,6 @@ func (t *clone) boot(ctx context.Context, memory *os.File) ([]byte, error) {
 		return nil, err
 	}
 	return os.ReadFile(file)
-}
-
-// greeted waits for init's greeting.
-func greeted(host net.Conn) error {
-	t, _, err := (&conn{stream: host}).receive()
-	if err == nil && t != frameHello {
-		err = fmt.Errorf("greet the VM's init: frame %d came first", t)
-	}
-	return err
 }
 
 // ofItsOwn is what a copy is told: the time, and bytes that are its own. guestdriver/init/copied.h

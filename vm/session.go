@@ -99,20 +99,28 @@ func (s *session) greet() error {
 			return errNoExit
 		}
 	}
-	t, data, err := s.link.receive()
+	var err error
+	if s.release, err = greeting(s.link); err != nil {
+		return err
+	}
+	return s.sendJob()
+}
+
+// greeting waits for init's greeting, and returns the release of the guest's kernel.
+func greeting(link *conn) (release string, err error) {
+	t, data, err := link.receive()
 	if err != nil {
-		return errNoExit
+		return "", errNoExit
 	}
 	version, ok := u32(data)
 	if t != frameHello || !ok {
-		return fmt.Errorf("greet the VM's init: frame %d came first", t)
+		return "", fmt.Errorf("greet the VM's init: frame %d came first", t)
 	}
 	if version != linkVersion {
-		return fmt.Errorf("greet the VM's init: it speaks version %d, not %d: %s",
+		return "", fmt.Errorf("greet the VM's init: it speaks version %d, not %d: %s",
 			version, linkVersion, runBuild)
 	}
-	s.release = string(data[4:])
-	return s.sendJob()
+	return string(data[4:]), nil
 }
 
 func guestError(text []byte) error {
