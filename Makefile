@@ -110,24 +110,23 @@ lint: ## check formatting and correctness
 
 unit: unit-go unit-cover fuzz-short unit-driver unit-library ## run the unit tests
 
-# Nothing in these runs concurrently, as tests/plain_test.go checks: the race detector would find
-# nothing, and make them ten times slower.
-PLAIN = gpubackend/cuda/sums gpubackend/internal/gen gpubackend/managed gpubackend/residency \
-	gpubackend/sectorsum gpubackend/soft/ptx gpubackend/turns gpubackend/worker/admission \
-	gpubackend/worker/copies
 # These test the tree, and programs that are built without the race detector: `system` runs them.
 APART = tests tests/hostile
 # These are tested with the race detector, too, but by scripts/cover.
 COVERED = vhostuser virtqueue
+# Lists the packages to be tested with the race detector; with --none those that can't race.
+# Without any left grep fails, and so does what asks.
+RACES = PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./internal/races
+UNITS = grep -v $(APART:%=-e /%$$) $(COVERED:%=-e /%/) $(COVERED:%=-e /%$$)
 
 # Not vetted: `lint` vets all. GORACE: the race detector would have each process sleep for a second
 # at its end.
 unit-go: export GORACE = atexit_sleep_ms=10
 unit-go:
-	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short -timeout 30m $(PLAIN:%=./%)
-	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short -timeout 30m \
-		$$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$) $(APART:%=-e /%$$) \
-			$(COVERED:%=-e /%/) $(COVERED:%=-e /%$$))
+	list=$$($(RACES) --none ./... | $(UNITS)) && \
+		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short -timeout 30m $$list
+	list=$$($(RACES) ./... | $(UNITS)) && \
+		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short -timeout 30m $$list
 
 unit-cover: export GORACE = atexit_sleep_ms=10
 unit-cover:
@@ -136,6 +135,8 @@ unit-cover:
 unit-long: ## run the Go packages' tests, with those that -short leaves out (minutes)
 	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -timeout 60m \
 		$$($(GO) list ./... | grep -v $(APART:%=-e /%$$))
+	list=$$($(RACES) --none ./... | $(UNITS)) && \
+		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short -timeout 60m $$list
 
 count-hostile: ## print how many cases of attacks there are, by kind
 	$(GO) test -count 1 -v -run '^TestCasesAreCounted$$' ./tests/hostile
