@@ -2,7 +2,8 @@
 // Objects of many kinds that are used round after round: as many as the argument says, 0 for no
 // end. Variables and constants of code, a table of virtual functions, a pointer to a function,
 // managed and registered memory, streams of two priorities, times between events, a pool with a
-// threshold, limits, and a thread with a default stream of its own. All are compared each round.
+// threshold, limits, attributes of streams and kernels, and a thread with a default stream of its
+// own. All are compared each round.
 #include "check.h"
 #include <cuda.h>
 #include <cstdint>
@@ -69,13 +70,15 @@ static void compare(const uint32_t *has, const Oracle &want) {
 
 // Limits are a context's limits, and what it prefers of its cache.
 struct Limits {
-    static const int kinds = 4;
+    static const int kinds = 6;
     size_t has[kinds];
     cudaFuncCache cache;
 
     static Limits now() {
-        const cudaLimit kind[kinds] = {cudaLimitStackSize, cudaLimitPrintfFifoSize,
-                                       cudaLimitMallocHeapSize, cudaLimitPersistingL2CacheSize};
+        const cudaLimit kind[kinds] = {
+            cudaLimitStackSize, cudaLimitPrintfFifoSize, cudaLimitMallocHeapSize,
+            cudaLimitPersistingL2CacheSize, cudaLimitMaxL2FetchGranularity,
+            cudaLimitDevRuntimePendingLaunchCount};
         Limits l;
         for (int i = 0; i < kinds; i++) CHECK(cudaDeviceGetLimit(&l.has[i], kind[i]));
         CHECK(cudaDeviceGetCacheConfig(&l.cache));
@@ -88,6 +91,52 @@ struct Limits {
     }
 };
 
+// Attributes are what can be set of a stream and of a kernel, and read back.
+struct Attributes {
+    cudaAccessPolicyWindow window;
+    cudaSynchronizationPolicy policy;
+    int priority, bytes, carveout;
+
+    static Attributes of(cudaStream_t s) {
+        Attributes a;
+        cudaStreamAttrValue v = {};
+        CHECK(cudaStreamGetAttribute(s, cudaStreamAttributeAccessPolicyWindow, &v));
+        a.window = v.accessPolicyWindow;
+        CHECK(cudaStreamGetAttribute(s, cudaStreamAttributeSynchronizationPolicy, &v));
+        a.policy = v.syncPolicy;
+        CHECK(cudaStreamGetPriority(s, &a.priority));
+        cudaFuncAttributes f;
+        CHECK(cudaFuncGetAttributes(&f, step));
+        a.bytes = f.maxDynamicSharedSizeBytes;
+        a.carveout = f.preferredShmemCarveout;
+        return a;
+    }
+    bool operator==(const Attributes &other) const {
+        const cudaAccessPolicyWindow &w = window, &v = other.window;
+        return w.base_ptr == v.base_ptr && w.num_bytes == v.num_bytes && w.hitRatio == v.hitRatio &&
+               w.hitProp == v.hitProp && w.missProp == v.missProp && policy == other.policy &&
+               priority == other.priority && bytes == other.bytes && carveout == other.carveout;
+    }
+};
+
+// set sets them, with a window of as much memory as there may be.
+static void set(cudaStream_t s, void *memory, size_t bytes) {
+    int most;
+    CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxAccessPolicyWindowSize, 0));
+    cudaStreamAttrValue v = {};
+    v.accessPolicyWindow.base_ptr = memory;
+    v.accessPolicyWindow.num_bytes = bytes < size_t(most) ? bytes : most;
+    v.accessPolicyWindow.hitRatio = 0.5;
+    v.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+    v.accessPolicyWindow.missProp = cudaAccessPropertyStreaming;
+    CHECK(cudaStreamSetAttribute(s, cudaStreamAttributeAccessPolicyWindow, &v));
+    v = {};
+    v.syncPolicy = cudaSyncPolicyYield;
+    CHECK(cudaStreamSetAttribute(s, cudaStreamAttributeSynchronizationPolicy, &v));
+    CHECK(cudaFuncSetAttribute(step, cudaFuncAttributeMaxDynamicSharedMemorySize, 20000));
+    CHECK(cudaFuncSetAttribute(step, cudaFuncAttributePreferredSharedMemoryCarveout, 50));
+}
+
 int main(int, char **argv) {
     const int rounds = atoi(argv[1]);
     const size_t bytes = words * sizeof(uint32_t), stack = 4096, threshold = 3 << 20;
@@ -96,6 +145,9 @@ int main(int, char **argv) {
     CHECK(cudaDeviceSetLimit(cudaLimitStackSize, stack));
     CHECK(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 3 << 20));
     CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 24 << 20));
+    CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 20));
+    CHECK(cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 32));
+    CHECK(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 3000));
     CHECK(cudaDeviceSetCacheConfig(cudaFuncCachePreferL1));
     const Limits limits = Limits::now();
     REQUIRE(limits.has[0] == stack);
@@ -136,6 +188,11 @@ int main(int, char **argv) {
     CHECK(cudaMallocFromPoolAsync(&pooled, bytes, pool, high));
     CHECK(cudaMemsetAsync(pooled, 0, bytes, high));
 
+    set(low, managed, bytes);
+    const Attributes lows = Attributes::of(low), highs = Attributes::of(high);
+    REQUIRE(lows.policy == cudaSyncPolicyYield && lows.window.hitRatio == 0.5 &&
+            lows.bytes == 20000 && lows.carveout == 50 && highs.priority == greatest);
+
     Shape **shape;
     Function *pointer;
     CHECK(cudaMalloc(&called, 2 * sizeof *called));
@@ -167,9 +224,7 @@ int main(int, char **argv) {
 
         CHECK(cudaEventElapsedTime(&now, begin, end));
         REQUIRE(now == before);
-        int priority;
-        CHECK(cudaStreamGetPriority(high, &priority));
-        REQUIRE(priority == greatest);
+        REQUIRE(Attributes::of(low) == lows && Attributes::of(high) == highs);
         REQUIRE(Limits::now() == limits);
         CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &value));
         REQUIRE(value == threshold);
