@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -29,12 +30,17 @@ func runMover(o *childOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := mover.Run(mover.Config{
+	err = mover.Run(mover.Config{
 		Control: control, Log: log,
 		Confine: o.confine(confined{
 			soft: sandbox.SoftMover, cuda: sandbox.CUDAMover, files: driversFiles,
 		}),
-	}); err != nil {
+	})
+	switch {
+	case errors.Is(err, mover.ErrUnneeded):
+		log.WithError(err).Debug("mover ends")
+		return cli.ExitCode(1)
+	case err != nil:
 		loglimit.Keep(log).WithError(err).Error("mover ends")
 		return cli.ExitCode(1)
 	}

@@ -5,6 +5,8 @@ package mover
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"runtime"
 	"sync"
 	"time"
@@ -83,7 +85,7 @@ func Run(c Config) error {
 	defer runtime.UnlockOSThread()
 	m, fds, err := c.Control.Receive()
 	if err != nil {
-		return fmt.Errorf("receive the guest: %w", err)
+		return fmt.Errorf("receive the guest: %w", unneeded(err))
 	}
 	s, err := newServer(c, m, fds)
 	if err == nil && c.Confine != nil {
@@ -97,12 +99,30 @@ func Run(c Config) error {
 		if s != nil {
 			s.leave()
 		}
+		if err == nil {
+			return unneeded(e)
+		}
 		return errors.Join(err, e)
 	}
 	defer s.leave()
 	s.reader.Go(s.receive)
 	s.loop()
 	return s.result
+}
+
+// ErrUnneeded is wrapped by the error of a mover whose device process has gone, or has given it up,
+// before it was ready.
+var ErrUnneeded = errors.New("nobody needs the mover any more")
+
+// unneeded is the error of the control connection; what says that nobody is at its other end wraps
+// ErrUnneeded.
+func unneeded(err error) error {
+	for _, gone := range []error{io.EOF, net.ErrClosed, unix.EPIPE, unix.ECONNRESET} {
+		if errors.Is(err, gone) {
+			return fmt.Errorf("%w: %w", ErrUnneeded, err)
+		}
+	}
+	return err
 }
 
 // leave closes what is left of a server whose loop has ended. It doesn't wait for the goroutine
