@@ -12,7 +12,8 @@ type Piece struct{ Address, Bytes uint64 }
 
 // Moving lets device memory leave the GPU, to make room for others, and come back. Meanwhile no
 // context has work, no stream captures, and no other process has the pieces mapped. Between
-// LeavePieces and ReturnPieces only Close may be called.
+// LeavePieces and ReturnPieces only Close may be called, and what Saving and SavePieces do, of
+// other pieces.
 type Moving interface {
 	// Pieces lists what could leave now, by addresses: the memory of allocations that is the
 	// device's own.

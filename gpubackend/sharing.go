@@ -13,6 +13,9 @@ type Sharing interface {
 	// MapShared maps the memory of such a file into the current context. The caller keeps the file
 	// and may close it.
 	MapShared(s Shared, fd int) (addr uint64, result Result)
+	// TakeShared is MapShared in a device that is being restored, at the address that the memory
+	// had.
+	TakeShared(addr uint64, s Shared, fd int) Result
 	// UnmapShared unmaps it. No work may use it any more.
 	UnmapShared(addr uint64) Result
 	// ShareEvent returns what another process needs to open an interprocess event: a SharedEvent
@@ -42,6 +45,9 @@ func (Unsupported) Watch(func(addr, bytes uint64)) {}
 
 // MapShared returns NotSupported.
 func (Unsupported) MapShared(Shared, int) (uint64, Result) { return 0, NotSupported }
+
+// TakeShared returns NotSupported.
+func (Unsupported) TakeShared(uint64, Shared, int) Result { return NotSupported }
 
 // UnmapShared returns NotSupported.
 func (Unsupported) UnmapShared(uint64) Result { return NotSupported }

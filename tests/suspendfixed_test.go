@@ -14,7 +14,7 @@ import (
 
 // stayers are programs that can't be saved, and the reasons that must be given for each.
 var stayers = map[string][]string{
-	"keepsshared": {"shared_events", "shared_memory", "shared_pools"},
+	"keepsshared": {"shared_memory", "shared_pools"},
 	"keepsfixed":  {"graphs", "green_contexts"},
 }
 
@@ -22,9 +22,9 @@ var stayers = map[string][]string{
 const togetherScript = `for p; do "$p" 0 & done; wait -n; exit 1`
 
 // TestFixedSuspended suspends and resumes a VM again and again, while its programs use what can't
-// be saved: memory, pools and events that two processes share, memory of graphs and kernels, green
-// contexts and linkers. To suspend to a file is refused with all the reasons, and the programs go
-// on.
+// be saved: memory and pools that two processes share by descriptors, memory of graphs and kernels,
+// green contexts and linkers. To suspend to a file is refused with all the reasons, and the
+// programs go on.
 func TestFixedSuspended(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(stayers))

@@ -50,6 +50,9 @@ const (
 	// start from what it wrote.
 	KindSave  Kind = "save"  // write all that the program has to this pipe
 	KindSaved Kind = "saved" // it has; with an error it hasn't
+	// All programs have begun from what was saved. To each worker: take what the others offer.
+	KindJoin   Kind = "join"
+	KindJoined Kind = "joined" // it has; with an error it hasn't
 
 	// Whether a program could be saved is asked while it runs.
 	KindMovable Kind = "movable" // to a worker: say why the program can't be saved
@@ -134,6 +137,8 @@ var cargoes = map[Kind]cargo{
 
 	KindSave:    with("Ahead Filed", "Object"),
 	KindSaved:   with("Error", ""),
+	KindJoin:    {},
+	KindJoined:  with("Error", ""),
 	KindMovable: with("Turn", ""),
 	KindMoves:   with("Turn Reason", ""),
 

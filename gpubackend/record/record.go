@@ -60,7 +60,7 @@ const (
 )
 
 const (
-	format    = 1
+	format    = 2
 	headBytes = 320
 	markBytes = 48
 	sumBytes  = 4

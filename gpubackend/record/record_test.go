@@ -247,7 +247,7 @@ func TestHostile(t *testing.T) {
 		marks []title
 		want  string
 	}{
-		"too new":    {head: func(h *head) { h.Format++ }, want: "format 2"},
+		"too new":    {head: func(h *head) { h.Format++ }, want: "format 3"},
 		"not ours":   {head: func(h *head) { h.Magic[0]++ }, want: "none of Paracuda's"},
 		"longer":     {head: func(h *head) { h.Bytes++ }, want: "a header that"},
 		"reserved":   {head: func(h *head) { h.Zero[35] = 1 }, want: "a header that"},

@@ -165,11 +165,11 @@ func (w *Worker) makeMemory() {
 	})
 	w.sharing = sharing.New(sharing.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.waiting.WhenIdle,
-		Watch: func() { w.copies.Watch() }, Log: w.log,
+		Watch: func() { w.copies.Watch() }, Realm: w.realm(), Log: w.log,
 	})
 	w.pools = pools.New(pools.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences,
-		Streams: w.streams, Exports: w.exports,
+		Streams: w.streams, Exports: w.exports, Realm: w.realm(),
 		WhenIdle: w.waiting.WhenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
 		Short: func() bool { return w.accounts.Short() > 0 },
 	})

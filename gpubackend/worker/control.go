@@ -69,6 +69,8 @@ func (w *Worker) obey(r inbox.Received) error {
 		return nil
 	case handover.KindSave:
 		return w.standstill.Save(n.Object, restOf(r.Message))
+	case handover.KindJoin:
+		return w.join()
 	case handover.KindMovable:
 		return w.tellMovable(r.Message.Turn)
 	case handover.KindPrecopy:

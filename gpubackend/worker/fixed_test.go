@@ -40,9 +40,11 @@ func TestFixed(t *testing.T) {
 	ref, n := r.given(desc)
 	r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
 	r.want(t, 0, gpubackend.OpMemMap, reservation(0), piece, m)
+	r.want(t, 0, gpubackend.OpIpcGetMemHandle, r.want(t, 0, gpubackend.OpMemAlloc, piece))
+	r.want(t, 0, gpubackend.OpIpcGetEventHandle, r.want(t, 0, gpubackend.OpEventCreate, 6))
 	with := fixed.Counts{}
 	if c := told(); c != with {
-		t.Fatalf("memory beside an array and a surface: %v", c.Map())
+		t.Fatalf("memory, an array, a surface, and what is shared by handles: %v", c.Map())
 	}
 	none := uint64(wire.BufferNone) << 56
 	var made uint64
@@ -75,22 +77,6 @@ func TestFixed(t *testing.T) {
 			fixed.References,
 			func() { made, _, _ = r.loadReferences(t) },
 			func() { r.want(t, 0, gpubackend.OpModuleUnload, made) },
-		},
-		"memory for others": {
-			fixed.SharedMemory,
-			func() {
-				made = r.want(t, 0, gpubackend.OpMemAlloc, piece)
-				r.want(t, 0, gpubackend.OpIpcGetMemHandle, made)
-			},
-			func() { r.want(t, 0, gpubackend.OpMemFree, made) },
-		},
-		"event for others": {
-			fixed.SharedEvents,
-			func() {
-				made = r.want(t, 0, gpubackend.OpEventCreate, 6)
-				r.want(t, 0, gpubackend.OpIpcGetEventHandle, made)
-			},
-			func() { r.want(t, 0, gpubackend.OpEventDestroy, made) },
 		},
 		"pool for others": {
 			fixed.SharedPools,

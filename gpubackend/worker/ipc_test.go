@@ -28,12 +28,19 @@ func offeredSockets(t *testing.T, tokens map[[16]byte]bool) int {
 			t.Fatal(err)
 		}
 		for token := range tokens {
-			if strings.Contains(string(list), offers.SocketName(offers.Memory, token[:]).Name) {
+			name := offers.Realm(0).SocketName(offers.Memory, token[:]).Name
+			if strings.Contains(string(list), name) {
 				found[token] = true
 			}
 		}
 	}
 	return len(found)
+}
+
+// offered is how many allocations are offered.
+func (r *rig) offered() int {
+	memory, _ := r.sharing.Offered()
+	return memory
 }
 
 // nameIn is the name in an answer.
@@ -78,24 +85,24 @@ func TestAnAllocationIsOfferedOnce(t *testing.T) {
 			}
 			r.want(t, 0, gpubackend.OpIpcGetMemHandle, a)
 			tokens[nameIn(r)] = true
-			if n := offeredSockets(t, tokens); n != 1 || r.sharing.Offered() != 1 ||
+			if n := offeredSockets(t, tokens); n != 1 || r.offered() != 1 ||
 				len(tokens) != 1 {
 				t.Errorf("%d names, %d sockets, %d offers of one allocation", len(tokens), n,
-					r.sharing.Offered())
+					r.offered())
 			}
 			for token := range tokens {
-				if _, fd, err := offers.ReceiveMemory(token); err != nil {
+				if _, fd, err := offers.Realm(0).ReceiveMemory(token); err != nil {
 					t.Errorf("what is offered isn't given: %v", err)
 				} else {
 					closeFiles([]int{fd})
 				}
 			}
 			tt.free(r, a)
-			if n := offeredSockets(t, tokens); n != 0 || r.sharing.Offered() != 0 {
-				t.Errorf("%d sockets, %d offers are left", n, r.sharing.Offered())
+			if n := offeredSockets(t, tokens); n != 0 || r.offered() != 0 {
+				t.Errorf("%d sockets, %d offers are left", n, r.offered())
 			}
 			for token := range tokens {
-				if _, fd, err := offers.ReceiveMemory(token); err == nil {
+				if _, fd, err := offers.Realm(0).ReceiveMemory(token); err == nil {
 					t.Error("it is given after its end")
 					closeFiles([]int{fd})
 				}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/fixed"
 )
 
 // sharingDriver has events that are known by a text, and no file.
@@ -54,8 +53,8 @@ func TestEventsAreOpenedByName(t *testing.T) {
 	other.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcOpenEventHandle, low, high+1)
 	same := other.want(t, 0, gpubackend.OpIpcOpenEventHandle, low, high)
 	other.want(t, 0, gpubackend.OpEventQuery, same)
-	if n := other.saving.Fixed()[fixed.SharedEvents]; n != 1 {
-		t.Errorf("%d events are shared, and another process's is open", n)
+	if n := other.sharing.Handles(); n != 1 || !other.sharing.Opened(same) {
+		t.Errorf("%d events of others are known, and another process's is open", n)
 	}
 	if len(d.opened) != 1 || d.opened[0][0] != 1 || d.opened[0][63] != 99 {
 		t.Errorf("opened %v", d.opened)
@@ -64,8 +63,7 @@ func TestEventsAreOpenedByName(t *testing.T) {
 	other.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcOpenEventHandle, low, high)
 	one.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcGetEventHandle, e)
 	other.want(t, 0, gpubackend.OpEventDestroy, same)
-	a, b := one.saving.Fixed(), other.saving.Fixed()
-	if n := a[fixed.SharedEvents] + b[fixed.SharedEvents]; n != 0 {
-		t.Errorf("%d events are shared, and both are gone", n)
+	if a, b := one.sharing.Save(), other.sharing.Save(); len(a.Events)+len(b.Opened) != 0 {
+		t.Errorf("%+v and %+v are shared, and both are gone", a, b)
 	}
 }

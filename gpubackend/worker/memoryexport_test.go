@@ -22,14 +22,7 @@ func exporter(t *testing.T, base uint64) (*rig, *handover.Conn) {
 	t.Helper()
 	r := onSoftAt(t, base)
 	r.withQueue(t) // random secrets may look like maps, which are looked up there
-	near, far, err := handover.Pair()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.control, err = handover.NewConn(far); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { near.Close(); r.control.Close() })
+	near := r.dial(t)
 	r.use(r.Worker.driver)
 	return r, near
 }

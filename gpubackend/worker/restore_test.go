@@ -38,12 +38,19 @@ const (
 // freshOnSoft is a worker whose program has done nothing. end ends its device.
 func freshOnSoft(t testing.TB) (r *rig, end func()) {
 	t.Helper()
+	return freshAt(t, savedBase)
+}
+
+// freshAt is freshOnSoft with its device memory somewhere else.
+func freshAt(t testing.TB, base uint64) (r *rig, end func()) {
+	t.Helper()
 	r = newRig(t)
 	r.withQueue(t)
-	d := soft.New(soft.Options{Memory: 64 << 20, Base: savedBase, Window: 1 << 30})
+	d := soft.New(soft.Options{Memory: 64 << 20, Base: base, Window: 1 << 30})
 	r.equip(d)
 	r.objects, r.context = object.Table{}, 0
 	return r, func() {
+		r.sharing.Close()
 		for _, x := range r.memory.Save().Reserved {
 			d.Unreserve(x.Base, x.Bytes) // with what is mapped there
 		}
@@ -93,6 +100,7 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	h.stream = r.does(t, gpubackend.OpStreamCreateWithPriority, 1, 0)
 	h.event = r.does(t, gpubackend.OpEventCreate, 2)
 	h.memory = r.does(t, gpubackend.OpMemAlloc, 4096)
+	r.does(t, gpubackend.OpIpcGetMemHandle, h.memory)
 	r.does(t, gpubackend.OpPoolDefault, 0)
 	h.mapped, h.hidden = r.mapsMemory(t)
 	desc := make([]byte, cudaabi.Array3DDescriptorSize)
@@ -114,10 +122,16 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	h.node = r.does(t, gpubackend.OpGraphAddNode, h.graph, none, 0, none, 0,
 		bulk, uint64(len(node)), none, 0)
 	h.exec = r.does(t, gpubackend.OpGraphInstantiateWithFlags, h.graph, 0)
+	return r.saved(t), h
+}
+
+// saved is what a program leaves whose memory is out, as far as it can be.
+func (r *rig) saved(t testing.TB) sections {
+	t.Helper()
 	if err := r.saving.Unsavable(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.suspension.MoveOut(r.suspension.Plan(), false); err != nil {
+	if _, err := r.suspension.MoveOut(r.suspension.Plan(false), false); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
@@ -126,7 +140,7 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sectionsOf(t, &b), h
+	return sectionsOf(t, &b)
 }
 
 // mapsMemory has memory at savedPlace, and some that isn't mapped any more. A word is in

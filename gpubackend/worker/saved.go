@@ -4,6 +4,7 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/filed"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
+	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/shortage"
 	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
@@ -90,6 +92,19 @@ func restoreFrom(s *saving.Saving, fd, image int, inFile bool) error {
 	i := os.NewFile(uintptr(image), "image")
 	defer i.Close()
 	return s.Restore(f, i, inFile)
+}
+
+// join takes what other programs share with this one, which began from what was saved, and answers.
+// If that is gone, with its program, this one alone loses the GPU, as soon as it is to go on.
+func (w *Worker) join() error {
+	answer := &handover.Message{Kind: handover.KindJoined}
+	switch err := w.saving.Join(); {
+	case errors.Is(err, sharing.ErrGone):
+		w.lost = fmt.Errorf("the program can't go on: %w", err)
+	case err != nil:
+		answer.Error = err.Error()
+	}
+	return w.send(answer)
 }
 
 // restOf is where device memory is that a worker that is to be saved needn't write.

@@ -20,7 +20,7 @@ func (w *Worker) makeHolding() {
 		Shared: w.shared, Key: rand.Uint64,
 	})
 	w.precopied = precopied.New(precopied.Config{
-		Driver: w.driver, Shared: w.shared, Key: rand.Uint64, Busy: w.noCopy,
+		Driver: w.driver, Key: rand.Uint64, Busy: w.noCopy,
 	})
 	w.makeSaving()
 	w.standstill = standstill.New(standstill.Config{

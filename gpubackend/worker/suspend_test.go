@@ -19,6 +19,15 @@ import (
 // connect gives the worker a connection to a device process, whose part the test plays.
 func (r *rig) connect(t *testing.T) *handover.Conn {
 	t.Helper()
+	near := r.dial(t)
+	r.messages = make(chan inbox.Received, 16)
+	r.withQueue(t)
+	return near
+}
+
+// dial is connect for a worker that has its queue already.
+func (r *rig) dial(t *testing.T) *handover.Conn {
+	t.Helper()
 	near, far, err := handover.Pair()
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +35,6 @@ func (r *rig) connect(t *testing.T) *handover.Conn {
 	if r.control, err = handover.NewConn(far); err != nil {
 		t.Fatal(err)
 	}
-	r.messages = make(chan inbox.Received, 16)
-	r.withQueue(t)
 	t.Cleanup(func() { near.Close(); r.control.Close() })
 	return near
 }

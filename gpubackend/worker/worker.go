@@ -60,6 +60,8 @@ type Worker struct {
 	failure  failure.Failure
 	watchdog *watchdog.Watchdog
 
+	lost error // why the program can't go on from a record; nil: it can
+
 	rooms
 }
 
@@ -127,7 +129,9 @@ func Run(c Config) error {
 	go in.Read()
 	sleeping.Sharply()
 	if err = w.standstill.Start(m.Held, m.Queue == nil); err == nil {
-		err = w.loop()
+		if err = w.lost; err == nil {
+			err = w.loop()
+		}
 	}
 	switch {
 	case errors.Is(err, errStopped):

@@ -2,12 +2,13 @@
 // Two processes that share memory in three ways, by a handle, by a pool and by a descriptor, and
 // take turns with it, ordered by events that they share: as many rounds as the argument says, 0 for
 // no end. The other process opens the memory anew now and then. What both have computed is compared
-// each round.
+// each round. With a second argument they share by handles alone.
 #include "driver.h"
 #include "processes.h"
 #include <vector>
 
-static const unsigned words = 64, ways = 3;
+static const unsigned words = 64, most = 3;
+static unsigned ways = most;
 static const CUmemAllocationHandleType posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 static __global__ void step(uint32_t *p, uint32_t add) {
@@ -24,14 +25,15 @@ struct Handles {
 
 // Place is what a process has of the memory, and of the events.
 struct Place {
-    CUdeviceptr at[ways];
+    CUdeviceptr at[most];
     CUevent mine, yours;
     CUstream stream;
 
     // turn waits for the other process's work, and computes.
     void turn(bool waits, uint32_t add) {
         if (waits) CHECKCU(cuStreamWaitEvent(stream, yours, 0));
-        for (CUdeviceptr p : at) step<<<1, words, 0, stream>>>((uint32_t *)p, add);
+        for (unsigned k = 0; k < ways; k++)
+            step<<<1, words, 0, stream>>>((uint32_t *)at[k], add);
         CHECK(cudaGetLastError());
         CHECKCU(cuEventRecord(mine, stream));
     }
@@ -51,23 +53,58 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t bytes, CUdevi
     return p;
 }
 
+// sharePool shares memory of a pool, and returns the pool's descriptor.
+static int sharePool(Place &p, Handles &h, CUdevice device) {
+    CUmemPoolProps props = {};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.handleTypes = posix;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.location.id = device;
+    CUmemoryPool pool;
+    int descriptor = -1;
+    CHECKCU(cuMemPoolCreate(&pool, &props));
+    CHECKCU(cuMemAllocFromPoolAsync(&p.at[1], words * 4, pool, p.stream));
+    CHECKCU(cuStreamSynchronize(p.stream));
+    CHECKCU(cuMemPoolExportToShareableHandle(&descriptor, pool, posix, 0));
+    CHECKCU(cuMemPoolExportPointer(&h.pooled, p.at[1]));
+    return descriptor;
+}
+
+// shareMapped shares memory without an address, and returns its descriptor.
+static int shareMapped(Place &p, Handles &h, CUdevice device) {
+    CUmemAllocationProp prop = {};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.requestedHandleTypes = posix;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device;
+    CUmemGenericAllocationHandle handle;
+    int descriptor = -1;
+    CHECKCU(cuMemGetAllocationGranularity(&h.bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CHECKCU(cuMemCreate(&handle, h.bytes, &prop, 0));
+    CHECKCU(cuMemExportToShareableHandle(&descriptor, handle, posix, 0));
+    p.at[2] = map(handle, h.bytes, device);
+    return descriptor;
+}
+
 static void other(Peer first) {
     const CUdevice device = openDevice();
     Handles h;
     const int descriptor = first.receive(h);
-    char word;
-    const int pool = first.receive(word);
     Place p;
     CHECKCU(cuStreamCreate(&p.stream, CU_STREAM_NON_BLOCKING));
     CHECKCU(cuIpcOpenMemHandle(&p.at[0], h.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     CHECKCU(cuIpcOpenEventHandle(&p.yours, h.mine));
     CHECKCU(cuIpcOpenEventHandle(&p.mine, h.yours));
-    CUmemoryPool imported;
-    CHECKCU(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)pool, posix, 0));
-    CHECKCU(cuMemPoolImportPointer(&p.at[1], imported, &h.pooled));
-    CUmemGenericAllocationHandle handle;
-    CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, posix));
-    p.at[2] = map(handle, h.bytes, device);
+    if (ways > 1) {
+        char word;
+        const int pool = first.receive(word);
+        CUmemoryPool imported;
+        CHECKCU(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)pool, posix, 0));
+        CHECKCU(cuMemPoolImportPointer(&p.at[1], imported, &h.pooled));
+        CUmemGenericAllocationHandle handle;
+        CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, posix));
+        p.at[2] = map(handle, h.bytes, device);
+    }
     for (int i = 0; i < h.rounds || !h.rounds; i++) {
         first.hear('t');
         p.turn(true, 2 * i + 1);
@@ -81,8 +118,9 @@ static void other(Peer first) {
     CHECKCU(cuStreamSynchronize(p.stream));
 }
 
-int main(int, char **argv) {
+int main(int argc, char **argv) {
     const int rounds = atoi(argv[1]);
+    if (argc > 2) ways = 1;
     Peer peer = start(other);
     const CUdevice device = openDevice();
     Handles h = {};
@@ -98,34 +136,17 @@ int main(int, char **argv) {
     CHECKCU(cuIpcGetEventHandle(&h.mine, p.mine));
     CHECKCU(cuIpcGetEventHandle(&h.yours, p.yours));
 
-    CUmemPoolProps props = {};
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.handleTypes = posix;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = device;
-    CUmemoryPool pool;
     int poolDescriptor = -1, descriptor = -1;
-    CHECKCU(cuMemPoolCreate(&pool, &props));
-    CHECKCU(cuMemAllocFromPoolAsync(&p.at[1], words * 4, pool, p.stream));
-    CHECKCU(cuStreamSynchronize(p.stream));
-    CHECKCU(cuMemPoolExportToShareableHandle(&poolDescriptor, pool, posix, 0));
-    CHECKCU(cuMemPoolExportPointer(&h.pooled, p.at[1]));
-
-    CUmemAllocationProp prop = {};
-    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.requestedHandleTypes = posix;
-    prop.location = props.location;
-    CUmemGenericAllocationHandle handle;
-    CHECKCU(cuMemGetAllocationGranularity(&h.bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-    CHECKCU(cuMemCreate(&handle, h.bytes, &prop, 0));
-    CHECKCU(cuMemExportToShareableHandle(&descriptor, handle, posix, 0));
-    p.at[2] = map(handle, h.bytes, device);
-    for (CUdeviceptr at : p.at) CHECKCU(cuMemsetD8(at, 0, words * 4));
+    if (ways > 1) {
+        poolDescriptor = sharePool(p, h, device);
+        descriptor = shareMapped(p, h, device);
+    }
+    for (unsigned k = 0; k < ways; k++) CHECKCU(cuMemsetD8(p.at[k], 0, words * 4));
     CHECKCU(cuCtxSynchronize());
     peer.send(h, descriptor);
-    peer.send('p', poolDescriptor);
+    if (ways > 1) peer.send('p', poolDescriptor);
 
-    uint32_t want[words] = {}, has[ways][words];
+    uint32_t want[words] = {}, has[most][words];
     int i;
     for (i = 0; i < rounds || !rounds; i++) {
         p.turn(i > 0, 2 * i);
@@ -137,7 +158,7 @@ int main(int, char **argv) {
         CHECKCU(cuStreamSynchronize(p.stream));
         for (unsigned turn = 0; turn < 2; turn++)
             for (unsigned k = 0; k < words; k++) want[k] = want[k] * 1664525u + 2 * i + turn + k;
-        for (auto &h : has) REQUIRE(memcmp(h, want, sizeof want) == 0);
+        for (unsigned k = 0; k < ways; k++) REQUIRE(memcmp(has[k], want, sizeof want) == 0);
     }
     peer.end();
     printf("%d rounds of two processes\n", i);

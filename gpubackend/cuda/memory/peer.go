@@ -29,6 +29,24 @@ func (m *Memory) Import(fd int, bytes uint64) (uint64, error) {
 	return addr, nil
 }
 
+// TakeImport is Import while a layout is restored, at the address that the memory had.
+func (m *Memory) TakeImport(addr uint64, fd int, bytes uint64) error {
+	if err := m.restorer.Next(addr); err != nil {
+		return fmt.Errorf("import memory again: %w", err)
+	}
+	h := &m.heaps[m.gpuAt(addr)]
+	if _, err := h.AllocSegment(ledger.Mapped, bytes); err != nil {
+		return fmt.Errorf("import memory again: %w", err)
+	}
+	h.backing.imported = fd
+	err := h.Return(addr)
+	h.backing.imported = -1
+	if err != nil {
+		return fmt.Errorf("import memory again: %w", err)
+	}
+	return nil
+}
+
 // Whose says which GPU has the memory of such a file; false if the driver doesn't say.
 func (m *Memory) Whose(fd int) (gpu int, ok bool) {
 	handle, r := m.calls.MemImport(fd)

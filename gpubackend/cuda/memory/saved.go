@@ -75,11 +75,11 @@ func (m *Memory) Backed(addr uint64) bool {
 }
 
 // Strange is how many allocations there are that are neither of MemAlloc, nor of CreateMemory, nor
-// of code, nor the mover's.
+// of other processes, nor of code, nor the mover's.
 func (m *Memory) Strange() int {
 	n := layout.Allocations(m.allHeaps()) - len(m.owners) - len(m.variables)
 	for i := range m.heaps {
-		n -= len(m.heaps[i].backing.created)
+		n -= len(m.heaps[i].backing.created) + len(m.heaps[i].backing.foreign)
 	}
 	return n
 }

@@ -24,6 +24,7 @@ type Memory interface {
 	Segment(addr uint64) (base, bytes uint64, allocated, ok bool)
 	WatchSegments(gone func(addr, bytes uint64))
 	Import(fd int, bytes uint64) (uint64, error)
+	TakeImport(addr uint64, fd int, bytes uint64) error
 	Unimport(addr uint64) error
 }
 
@@ -74,6 +75,15 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 		return 0, gpubackend.OutOfMemory
 	}
 	return addr, gpubackend.Success
+}
+
+// TakeShared maps it where it was in another process.
+func (x *Sharing) TakeShared(addr uint64, s gpubackend.Shared, fd int) gpubackend.Result {
+	if err := x.memory.TakeImport(addr, fd, s.Bytes); err != nil {
+		x.log.WithError(err).Warn("can't map memory of another process again")
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
 }
 
 // UnmapShared unmaps it.

@@ -50,6 +50,12 @@ func (f *fake) Import(_ int, bytes uint64) (uint64, error) {
 	}
 	return 0x8000, nil
 }
+func (f *fake) TakeImport(addr uint64, _ int, bytes uint64) error {
+	if addr != 0x8000 || bytes != 0x2000 {
+		return errors.New("it wasn't there")
+	}
+	return nil
+}
 func (f *fake) Unimport(addr uint64) error {
 	if addr != 0x8000 {
 		return errors.New("not imported")
@@ -103,6 +109,12 @@ func TestMapShared(t *testing.T) {
 	}
 	if _, r := x.MapShared(gpubackend.Shared{Bytes: 0x4000}, 3); r != gpubackend.OutOfMemory {
 		t.Errorf("result %d", r)
+	}
+	if r := x.TakeShared(0x8000, gpubackend.Shared{Bytes: 0x2000}, 3); r != gpubackend.Success {
+		t.Errorf("again: %d", r)
+	}
+	if r := x.TakeShared(0x9000, gpubackend.Shared{Bytes: 0x2000}, 3); r == gpubackend.Success {
+		t.Error("again where it wasn't")
 	}
 	if r := x.UnmapShared(0x8000); r != gpubackend.Success {
 		t.Errorf("unmap: %d", r)

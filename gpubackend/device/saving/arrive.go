@@ -81,6 +81,9 @@ func (a *Arrival) Take() error {
 			return a.saving.config.Arrive(x.Program, from)
 		})
 	})
+	if err == nil {
+		err = join(list)
+	}
 	if err != nil {
 		end(list)
 	}

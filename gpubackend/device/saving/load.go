@@ -4,6 +4,7 @@ package saving
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -68,7 +69,7 @@ func (s *Saving) check(f io.ReaderAt) (*savedvm.File, *savedvm.State, error) {
 }
 
 // begin starts a worker for each program that is still there, one after the other, until one can't
-// begin.
+// begin, and has all join.
 func (s *Saving) begin(from *savedvm.State) (list []*begun, err error) {
 	err = from.Each(func(number int, in savedvm.Program) (io.WriteCloser, func() error) {
 		p := s.find(number, in)
@@ -82,7 +83,20 @@ func (s *Saving) begin(from *savedvm.State) (list []*begun, err error) {
 			return s.config.Begin(p, from, func() bool { return s.is(p) })
 		})
 	})
+	if err == nil {
+		err = join(list)
+	}
 	return list, err
+}
+
+// join has each worker take what others share with it, one after the other.
+func join(list []*begun) error {
+	for _, x := range list {
+		if err := x.worker.Join(); err != nil {
+			return fmt.Errorf("%v: %w", x.Program, err)
+		}
+	}
+	return nil
 }
 
 // still are the programs of a state that are still there.

@@ -24,6 +24,8 @@
 //
 // Load reads the file once to see that it is whole, and again to give each program that is still
 // there its record (Begin). All begin, or none; if one ends meanwhile, the others begin once more.
+// When all have begun, each takes what others share with it (Join), also where two share with each
+// other.
 //
 // Another device process that has taken over the VM can go on from the file (TakeUp): the next one
 // behind the same front end, or the one to which the VM was moved. What else it must know is
@@ -35,7 +37,7 @@
 //	Copy    each worker writes its program, whose device memory stays where it is, and goes on
 //	Arrive  whose it is, and of which programs, is read and compared with what there is here
 //	Take    each program's worker is made while its record is read (Config.Arrive), for queues that
-//	        will run: all are made, or none
+//	        will run: all are made, and join, or none
 //
 // # Who may lie
 //
@@ -75,6 +77,9 @@ type Worker interface {
 	// memory that rest says is elsewhere. bytes is how much device memory the program has. The
 	// error wraps suspend.ErrEnded if the worker has ended, or is about to.
 	Save(to *os.File, bytes uint64, rest savedvm.Rest) error
+	// Join makes it take what the programs of other workers share with its own. All have begun from
+	// a record.
+	Join() error
 	// Movable says why its program couldn't be saved, apart from what is under way; "": for no
 	// reason that is known.
 	Movable() string

@@ -36,6 +36,7 @@ type fakeVM struct {
 	mu      sync.Mutex
 	workers [3]*fakeWorker
 	made    []*fakeWorker
+	joins   joins
 }
 
 // newVM is one whose channels have these programs; "": none.
@@ -107,6 +108,7 @@ func (v *fakeVM) begin(p *Program, from Source, still func() bool) (Worker, erro
 		return nil, fmt.Errorf("%d bytes", from.Bytes)
 	}
 	w := &fakeWorker{filed: from.Filed}
+	w.join = func() error { return v.joins.of(w.text, len(v.serving())) }
 	if from.Image != nil {
 		b, err := io.ReadAll(io.NewSectionReader(from.Image, 0, 100))
 		if err != nil {

@@ -29,6 +29,7 @@ type fakeWorker struct {
 	early  *earlyMemory // nil: its memory is the text
 	stays  string       // why it can't be saved
 	busy   bool         // its work goes on
+	join   func() error // nil: it may
 }
 
 func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) {
@@ -49,6 +50,13 @@ func (w *fakeWorker) Ended() bool                                       { return
 func (w *fakeWorker) String() string                                    { return w.text }
 
 func (w *fakeWorker) EndBusy() { w.End() }
+
+func (w *fakeWorker) Join() error {
+	if w.join == nil {
+		return nil
+	}
+	return w.join()
+}
 
 func (w *fakeWorker) End() {
 	if w.ended = true; w.ending != nil {

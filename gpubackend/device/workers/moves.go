@@ -176,6 +176,16 @@ func (w *Worker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
 	return err
 }
 
+// Join implements saving.Worker.
+func (w *Worker) Join() error {
+	m := handover.Message{Kind: handover.KindJoin}
+	err := w.conn.Request(&m, nil, handover.KindJoined, patience*w.config.Limits.Answer)
+	if err != nil && !errors.Is(err, child.ErrRefused) && w.isGone(err) {
+		return suspend.ErrEnded
+	}
+	return err
+}
+
 // Precopy implements passes.Worker.
 func (w *Worker) Precopy(buffer *os.File) (sectors []uint64, over bool, err error) {
 	m, fds := handover.Message{Kind: handover.KindPrecopy}, []int(nil)

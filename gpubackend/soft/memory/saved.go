@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // SaveLayout implements gpubackend.Driver.
@@ -41,12 +42,37 @@ func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
 	return result
 }
 
+// TakeSegment maps a file, from start on, in a segment where another process's memory was.
+func (m *Memory) TakeSegment(addr uint64, file int, start int64, bytes uint64) gpubackend.Result {
+	if m.space == nil || !m.space.InWindow(addr) || m.PlaceNext(addr) != nil {
+		return gpubackend.InvalidValue
+	}
+	heap := m.space.HeapOf(addr)
+	if at, err := heap.AllocSegment(ledger.Mapped, bytes); err != nil || at != addr {
+		return gpubackend.InvalidValue
+	}
+	var err error
+	m.space.WithFile(file, start, func() { err = heap.Return(addr) })
+	if err != nil {
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}
+
 // PlaceNext says where the next allocation goes, while the layout is restored.
 func (m *Memory) PlaceNext(addr uint64) error { return m.restorer.Next(addr) }
 
-// Strange counts the allocations that are neither MemAlloc's, nor CreateMemory's, nor the mover's,
-// nor among so many others.
+// Strange counts the allocations that are neither MemAlloc's, nor CreateMemory's, nor other
+// processes', nor the mover's, nor among so many others.
 func (m *Memory) Strange(others int) int {
 	m.Reclaim()
-	return layout.Allocations(m.space.Heaps()) - len(m.allocations) - len(m.created) - others
+	apart := len(m.created) // and those of other processes, which never leave
+	for _, h := range m.space.Heaps() {
+		for _, s := range h.Segments() {
+			if s.Kind == ledger.Mapped && !m.space.KeepsFile(s.Address) {
+				apart++
+			}
+		}
+	}
+	return layout.Allocations(m.space.Heaps()) - len(m.allocations) - apart - others
 }

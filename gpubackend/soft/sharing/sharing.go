@@ -60,13 +60,26 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
 		return 0, result
 	}
-	if s.Bytes == 0 || s.Bytes%gpubackend.Granularity != 0 || s.Start%gpubackend.Granularity != 0 ||
-		s.Bytes > x.options.Memory.Space().WindowSize() ||
-		s.Start > x.options.Memory.Space().WindowSize()-s.Bytes ||
-		!memfd.Sealed(fd, s.Start+s.Bytes) {
+	if !x.possible(s, fd) {
 		return 0, gpubackend.InvalidValue
 	}
 	return x.options.Memory.AllocSegment(ledger.Mapped, fd, int64(s.Start), s.Bytes)
+}
+
+// possible says whether a file has such memory.
+func (x *Sharing) possible(s gpubackend.Shared, fd int) bool {
+	window := x.options.Memory.Space().WindowSize()
+	return s.Bytes != 0 && s.Bytes%gpubackend.Granularity == 0 &&
+		s.Start%gpubackend.Granularity == 0 && s.Bytes <= window && s.Start <= window-s.Bytes &&
+		memfd.Sealed(fd, s.Start+s.Bytes)
+}
+
+// TakeShared implements gpubackend.Driver.
+func (x *Sharing) TakeShared(addr uint64, s gpubackend.Shared, fd int) gpubackend.Result {
+	if !x.possible(s, fd) {
+		return gpubackend.InvalidValue
+	}
+	return x.options.Memory.TakeSegment(addr, fd, int64(s.Start), s.Bytes)
 }
 
 // UnmapShared implements gpubackend.Driver.

@@ -8,6 +8,9 @@
 // be of this process's user. A client checks the user of the listener, too, before it sends the
 // secret: somebody else could have taken the name.
 //
+// A program that goes on from a record offers under the secrets that it had: the guest has handed
+// them on. Two VMs may go on from one record. So each VM has a Realm of names.
+//
 // # Who owns what
 //
 // An Offer belongs to its opener, and has a goroutine and a socket until Close; the goroutine owns

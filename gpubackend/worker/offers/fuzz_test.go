@@ -37,7 +37,7 @@ func FuzzReceive(f *testing.F) {
 		secret := [SecretBytes]byte{7, byte(os.Getpid()), byte(os.Getpid() >> 8)}
 		ended := answer(t, secret, text, files, cut)
 		begun := time.Now()
-		s, fd, err := ReceiveMemory(secret)
+		s, fd, err := Realm(0).ReceiveMemory(secret)
 		if spent := time.Since(begun); spent > time.Minute {
 			t.Errorf("it took %v", spent)
 		}
@@ -63,7 +63,7 @@ func FuzzReceive(f *testing.F) {
 // The channel is closed at the end.
 func answer(t *testing.T, secret [SecretBytes]byte, text []byte, files, cut int) chan struct{} {
 	t.Helper()
-	l, err := net.ListenUnix("unix", SocketName(Memory, secret[:]))
+	l, err := net.ListenUnix("unix", Realm(0).SocketName(Memory, secret[:]))
 	if err != nil {
 		t.Fatal(err)
 	}

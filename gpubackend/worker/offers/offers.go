@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 
 // Offer is something that is offered.
 type Offer struct {
-	secret   [SecretBytes]byte
+	secret   Secret
 	text     []byte // at least a byte
 	fd       int    // -1 for none
 	listener *net.UnixListener
@@ -37,6 +38,9 @@ const maxAsking = 16
 // SecretBytes is the size of a secret.
 const SecretBytes = 16
 
+// Secret is by what an offer is found.
+type Secret = [SecretBytes]byte
+
 // Kind is what is offered. It is part of the socket's name, under which nothing else is offered.
 type Kind string
 
@@ -48,9 +52,16 @@ const (
 
 var errOtherUser = errors.New("the other side is of another user")
 
+// Realm is the VM whose offers these are: a number that no other VM of this host has.
+type Realm uint64
+
+// ErrNone says that nothing is offered under a secret: not any more, or not in this realm.
+var ErrNone = errors.New("nobody offers it")
+
 // SocketName is the socket where what belongs to a secret is offered.
-func SocketName(kind Kind, secret []byte) *net.UnixAddr {
-	sum := sha256.Sum256(append([]byte("paracuda "+kind+" "), secret...))
+func (r Realm) SocketName(kind Kind, secret []byte) *net.UnixAddr {
+	name := binary.LittleEndian.AppendUint64([]byte("paracuda "+kind+" "), uint64(r))
+	sum := sha256.Sum256(append(name, secret...))
 	return &net.UnixAddr{Name: "@paracuda-" + string(kind) + "-" + hex.EncodeToString(sum[:]),
 		Net: "unix"}
 }
@@ -88,10 +99,16 @@ func (f userOf) check(conn *net.UnixConn) error {
 
 // Open chooses a secret and begins to offer a text, of at least a byte, and a file, -1 for none,
 // which the offer owns from now on.
-func Open(kind Kind, text []byte, fd int) (*Offer, error) {
-	o := &Offer{text: text, fd: fd}
-	_, _ = rand.Read(o.secret[:])
-	if err := o.listen(kind); err != nil {
+func (r Realm) Open(kind Kind, text []byte, fd int) (*Offer, error) {
+	var secret Secret
+	_, _ = rand.Read(secret[:])
+	return r.OpenAs(secret, kind, text, fd)
+}
+
+// OpenAs is Open with a secret that was chosen before, under which nothing is offered now.
+func (r Realm) OpenAs(secret Secret, kind Kind, text []byte, fd int) (*Offer, error) {
+	o := &Offer{secret: secret, text: text, fd: fd}
+	if err := o.listen(r.SocketName(kind, secret[:])); err != nil {
 		o.closeFile()
 		return nil, fmt.Errorf("offer to other processes: %w", err)
 	}
@@ -100,14 +117,14 @@ func Open(kind Kind, text []byte, fd int) (*Offer, error) {
 }
 
 // Secret is what the other process must know.
-func (o *Offer) Secret() [SecretBytes]byte { return o.secret }
+func (o *Offer) Secret() Secret { return o.secret }
 
 // Close ends the offer. Clients that are connected are still answered.
 func (o *Offer) Close() { _ = o.listener.Close() }
 
 // listen takes the name, which must be free.
-func (o *Offer) listen(kind Kind) (err error) {
-	o.listener, err = net.ListenUnix("unix", SocketName(kind, o.secret[:]))
+func (o *Offer) listen(name *net.UnixAddr) (err error) {
+	o.listener, err = net.ListenUnix("unix", name)
 	return err
 }
 
@@ -160,13 +177,16 @@ func (o *Offer) give(conn *net.UnixConn) {
 }
 
 // Receive asks for what another process offers: so many bytes of text, and a file or -1.
-func Receive(kind Kind, secret [SecretBytes]byte, bytes int) ([]byte, int, error) {
-	return receiveFrom(peerUser, kind, secret[:], bytes)
+func (r Realm) Receive(kind Kind, secret Secret, bytes int) ([]byte, int, error) {
+	return receiveFrom(peerUser, r.SocketName(kind, secret[:]), secret[:], bytes)
 }
 
-func receiveFrom(of userOf, kind Kind, secret []byte, bytes int) ([]byte, int, error) {
-	conn, err := net.DialUnix("unix", nil, SocketName(kind, secret))
-	if err != nil {
+func receiveFrom(of userOf, name *net.UnixAddr, secret []byte, bytes int) ([]byte, int, error) {
+	conn, err := net.DialUnix("unix", nil, name)
+	switch {
+	case errors.Is(err, unix.ECONNREFUSED):
+		return nil, -1, fmt.Errorf("%w: %w", ErrNone, err)
+	case err != nil:
 		return nil, -1, err
 	}
 	defer conn.Close()

@@ -26,7 +26,7 @@ func offering(t *testing.T, of userOf) *Offer {
 		t.Fatal(err)
 	}
 	o := &Offer{text: []byte("the text"), fd: fd, secret: [16]byte{1, 2, 3, byte(os.Getpid())}}
-	if err := o.listen(Memory); err != nil {
+	if err := o.listen(Realm(0).SocketName(Memory, o.secret[:])); err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan struct{})
@@ -41,7 +41,7 @@ func unknown(*net.UnixConn) (uint32, error)  { return 0, errors.New("no credenti
 // TestOffersNeedTheSecret: the name of the socket, which every user can read, isn't enough.
 func TestOffersNeedTheSecret(t *testing.T) {
 	o := offering(t, peerUser)
-	name := SocketName(Memory, o.secret[:])
+	name := Realm(0).SocketName(Memory, o.secret[:])
 	if strings.Contains(name.Name, hex.EncodeToString(o.secret[:4])) {
 		t.Fatalf("the secret stands in the name %q", name.Name)
 	}
@@ -66,12 +66,12 @@ func TestOffersNeedTheSecret(t *testing.T) {
 		}
 		conn.Close()
 	}
-	text, fd, err := Receive(Memory, o.secret, 8)
+	text, fd, err := Realm(0).Receive(Memory, o.secret, 8)
 	if err != nil || string(text) != "the text" || fd < 0 {
 		t.Fatalf("%q, %d, %v", text, fd, err)
 	}
 	handover.CloseFiles([]int{fd})
-	if _, _, err := Receive(Event, o.secret, 8); err == nil {
+	if _, _, err := Realm(0).Receive(Event, o.secret, 8); err == nil {
 		t.Error("memory was given as an event")
 	}
 }
@@ -83,7 +83,8 @@ func TestOffersAreForOneUser(t *testing.T) {
 		"offered by another": {peerUser, stranger}, "offered by whom": {peerUser, unknown},
 	} {
 		o := offering(t, sides[0])
-		text, fd, err := receiveFrom(sides[1], Memory, o.secret[:], 8)
+		at := Realm(0).SocketName(Memory, o.secret[:])
+		text, fd, err := receiveFrom(sides[1], at, o.secret[:], 8)
 		if err == nil || fd >= 0 || text != nil {
 			t.Errorf("%s: %q, %d, %v", name, text, fd, err)
 		}
@@ -94,7 +95,7 @@ func TestOffersAreForOneUser(t *testing.T) {
 // TestSecretIsToldToNoStranger: another user could have taken the name.
 func TestSecretIsToldToNoStranger(t *testing.T) {
 	token := [16]byte{9, byte(os.Getpid())}
-	l, err := net.ListenUnix("unix", SocketName(Memory, token[:]))
+	l, err := net.ListenUnix("unix", Realm(0).SocketName(Memory, token[:]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,14 +111,15 @@ func TestSecretIsToldToNoStranger(t *testing.T) {
 		b, _ := io.ReadAll(conn)
 		heard <- b
 	}()
-	if _, _, err := receiveFrom(stranger, Memory, token[:], 8); !errors.Is(err, errOtherUser) {
+	name := Realm(0).SocketName(Memory, token[:])
+	if _, _, err := receiveFrom(stranger, name, token[:], 8); !errors.Is(err, errOtherUser) {
 		t.Errorf("%v", err)
 	}
 	if b := <-heard; len(b) != 0 {
 		t.Errorf("a stranger heard %x", b)
 	}
 	o := &Offer{text: []byte("x"), fd: -1, secret: token}
-	if err := o.listen(Memory); err == nil {
+	if err := o.listen(Realm(0).SocketName(Memory, o.secret[:])); err == nil {
 		t.Error("a name that is taken was taken")
 	}
 }
@@ -126,13 +128,13 @@ func TestSecretIsToldToNoStranger(t *testing.T) {
 func TestSilentAskersHoldUpNoOther(t *testing.T) {
 	o := offering(t, peerUser)
 	for range maxAsking - 1 {
-		conn, err := net.DialUnix("unix", nil, SocketName(Memory, o.secret[:]))
+		conn, err := net.DialUnix("unix", nil, Realm(0).SocketName(Memory, o.secret[:]))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 	}
-	text, fd, err := Receive(Memory, o.secret, 8)
+	text, fd, err := Realm(0).Receive(Memory, o.secret, 8)
 	if err != nil || !bytes.Equal(text, o.text) {
 		t.Fatalf("%q, %v", text, err)
 	}

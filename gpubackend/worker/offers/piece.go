@@ -14,14 +14,23 @@ import (
 const pieceBytes = 16
 
 // OpenMemory offers memory that is in a file.
-func OpenMemory(s gpubackend.Shared, fd int) (*Offer, error) {
+func (r Realm) OpenMemory(s gpubackend.Shared, fd int) (*Offer, error) {
+	return r.Open(Memory, textOf(s), fd)
+}
+
+// OpenMemoryAs is OpenMemory with a secret that was chosen before.
+func (r Realm) OpenMemoryAs(secret Secret, s gpubackend.Shared, fd int) (*Offer, error) {
+	return r.OpenAs(secret, Memory, textOf(s), fd)
+}
+
+func textOf(s gpubackend.Shared) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, s.Start)
-	return Open(Memory, binary.LittleEndian.AppendUint64(b, s.Bytes), fd)
+	return binary.LittleEndian.AppendUint64(b, s.Bytes)
 }
 
 // ReceiveMemory asks for memory that another process offers. The caller fills in the offset.
-func ReceiveMemory(secret [SecretBytes]byte) (s gpubackend.Shared, fd int, err error) {
-	text, fd, err := Receive(Memory, secret, pieceBytes)
+func (r Realm) ReceiveMemory(secret Secret) (s gpubackend.Shared, fd int, err error) {
+	text, fd, err := r.Receive(Memory, secret, pieceBytes)
 	if err == nil && fd < 0 {
 		err = errors.New("the offer of memory came without its file")
 	}

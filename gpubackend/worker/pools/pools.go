@@ -71,6 +71,7 @@ type Config struct {
 	Short func() bool
 	// Withdraw ends the sharing of an allocation that is freed.
 	Withdraw func(address uint64)
+	Realm    offers.Realm // of what is offered
 	Log      *logrus.Entry
 }
 

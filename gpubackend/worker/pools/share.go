@@ -133,7 +133,7 @@ func (s *Pools) offerSegment(b *allocation) (*offeredSegment, gpubackend.Result)
 		unix.Close(fd)
 		return nil, gpubackend.OutOfMemory
 	default:
-		offer, err := offers.OpenMemory(shared, fd)
+		offer, err := s.Realm.OpenMemory(shared, fd)
 		if err != nil {
 			s.Log.WithError(err).Warn("share memory of a pool")
 			return nil, gpubackend.OutOfMemory
@@ -203,7 +203,7 @@ func (s *Pools) mapSegment(name [offers.SecretBytes]byte) (*mappedSegment, gpuba
 			return nil, gpubackend.InvalidContext
 		}
 	}
-	shared, fd, err := offers.ReceiveMemory(name)
+	shared, fd, err := s.Realm.ReceiveMemory(name)
 	if err != nil {
 		s.Log.WithError(err).Debug("get memory of another process's pool")
 		return nil, gpubackend.InvalidValue

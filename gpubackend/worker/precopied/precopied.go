@@ -55,9 +55,6 @@ type Driver interface {
 // Config is what a Copy needs.
 type Config struct {
 	Driver Driver
-	// Shared says whether other processes may have mapped memory of a range, which then isn't
-	// copied.
-	Shared func(address, bytes uint64) bool
 	// Busy says why memory can't be copied now; nil: it can.
 	Busy func() error
 	// Key is a random number.
@@ -143,7 +140,7 @@ func (c *Copy) Step() (sectors []uint64, over bool, err error) {
 // present are the pieces that can be copied, cut to whole sectors.
 func (c *Copy) present() (list []gpubackend.Piece) {
 	for _, p := range c.Driver.PresentPieces() {
-		if whole(p) && !c.Shared(p.Address, p.Bytes) {
+		if whole(p) {
 			list = append(list, p)
 		}
 	}

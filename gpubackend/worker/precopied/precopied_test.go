@@ -88,7 +88,6 @@ type rig struct {
 	device *device
 	file   int
 	busy   error
-	shared uint64
 	has    map[uint64][]byte // sectors, by address
 }
 
@@ -96,8 +95,7 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, device: &device{pieces: map[uint64][]byte{}}, has: map[uint64][]byte{}}
 	r.Copy = New(Config{Driver: r.device, Key: rand.Uint64,
-		Shared: func(address, _ uint64) bool { return address == r.shared },
-		Busy:   func() error { return r.busy }})
+		Busy: func() error { return r.busy }})
 	var err error
 	if r.file, err = unix.MemfdCreate("buffer", unix.MFD_CLOEXEC); err != nil {
 		t.Fatal(err)
@@ -252,7 +250,7 @@ func TestWrittenDuringACopy(t *testing.T) {
 }
 
 // TestComesAndGoes: memory that is freed and allocated between the steps, at new addresses and at
-// those of before, and memory that others have.
+// those of before.
 func TestComesAndGoes(t *testing.T) {
 	r := newRig(t)
 	r.step()
@@ -261,7 +259,6 @@ func TestComesAndGoes(t *testing.T) {
 	r.pass()
 	r.piece(base, 8)
 	delete(r.device.pieces, base+2<<30)
-	r.shared = base + 3<<30
 	r.mustEnd(8)
 	if sectors, _ := r.step(); !slices.Equal(sectors[:1], []uint64{base}) {
 		t.Errorf("the next pass begins with %#x", sectors)

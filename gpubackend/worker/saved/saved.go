@@ -24,6 +24,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 )
 
@@ -91,6 +92,7 @@ type State struct {
 	Graphs      graphs.Saved
 	Arrays      []Array
 	Textures    []textures.SavedObject
+	Shared      sharing.Saved
 	// Failed is the error with which the program's context has failed; then the program has nothing
 	// else on the GPU (package failure).
 	Failed gpubackend.Result `json:",omitempty"`

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 )
 
 // TestFailed: a program that has failed is saved as its error, whether it was told or not, and
@@ -66,13 +67,17 @@ func TestFailedUnsavable(t *testing.T) {
 		do   func(*world)
 		want string
 	}{
-		"shared":       {func(w *world) { w.sharing.memory = 1 }, "shared_memory"},
-		"pools":        {func(w *world) { w.pools.shared = 1 }, "shared_pools"},
-		"shown":        {func(w *world) { w.hostMemory.shown = 1 }, "shown_memory"},
-		"waiting call": {func(w *world) { w.waits = some }, "some reason"},
-		"function":     {func(w *world) { w.hostFuncs.waits = true }, "host function"},
-		"copy":         {func(w *world) { w.queue.used = true }, "busy: "},
-		"kernel":       {func(w *world) { w.device.query = gpubackend.NotReady }, "busy: "},
+		"memory": {func(w *world) { w.sharing.s.Memory = make([]sharing.SavedShare, 1) },
+			"shared_memory"},
+		"events": {func(w *world) { w.sharing.s.Events = make([]sharing.SavedShare, 1) },
+			"shared_events"},
+		"memory of others": {func(w *world) { w.sharing.lacks = some }, ""},
+		"pools":            {func(w *world) { w.pools.shared = 1 }, "shared_pools"},
+		"shown":            {func(w *world) { w.hostMemory.shown = 1 }, "shown_memory"},
+		"waiting call":     {func(w *world) { w.waits = some }, "some reason"},
+		"function":         {func(w *world) { w.hostFuncs.waits = true }, "host function"},
+		"copy":             {func(w *world) { w.queue.used = true }, "busy: "},
+		"kernel":           {func(w *world) { w.device.query = gpubackend.NotReady }, "busy: "},
 
 		"device":  {func(w *world) { w.device.unsavable = "is managed" }, ""},
 		"history": {func(w *world) { w.history.refused = some }, ""},

@@ -13,12 +13,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
-	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
 // Restore makes the worker, which has done nothing yet, into what was written to a record. The
-// guest's memory is neither read nor changed. ahead has the device memory that was copied before;
+// guest's memory is neither read nor changed. What other programs share with it is made by Join,
+// when these are restored, too. ahead has the device memory that was copied before;
 // nil: none was. filed says that the record is in a file, behind which the next one may come.
 func (s *Saving) Restore(from io.Reader, ahead Image, filed bool) error {
 	if !s.Driver.Saves() {
@@ -60,8 +60,15 @@ func (s *Saving) restoreDevice(r *record.Reader, x *saved.State, ahead Image) er
 	if x.Failed != gpubackend.Success {
 		return s.restoreFailed(r, x)
 	}
-	if err := s.remake(r, x); err != nil {
+	objects, err := s.remake(r, x)
+	if err != nil {
 		return err
+	}
+	s.joins = func() error { return s.join(objects, x) }
+	if !x.Shared.Takes() {
+		if err := s.Join(); err != nil {
+			return err
+		}
 	}
 	return s.reload(r, x, ahead)
 }
@@ -81,39 +88,41 @@ func (s *Saving) reopen(x *saved.State) error {
 	return s.HostMemory.Restore(&x.Pinned)
 }
 
-// remake makes all objects again, and the layout of device memory.
-func (s *Saving) remake(r *record.Reader, x *saved.State) error {
+// remake makes the objects again that depend on no other program, and the layout of device memory.
+// It offers what other programs may have of it.
+func (s *Saving) remake(r *record.Reader, x *saved.State) (*object.Restoring, error) {
 	table, err := savedvm.ReadAll(r, savedvm.ObjectsName, savedvm.MaxObjects)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	executed, err := readJournal(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := savedvm.Next(r, savedvm.LayoutName, savedvm.MaxLayout); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.Driver.RestoreLayout(r); err != nil {
-		return err
+		return nil, err
 	}
 	objects, err := object.Restore(s.Objects, bytes.NewReader(table))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.replay(executed, objects, x); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.retake(x); err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.remakeRooms(objects, x); err != nil {
-		return err
+	next := func(handle uint64) error { return objects.Next(handle) }
+	if err := s.Memory.Restore(&x.Virtual, next); err != nil {
+		return nil, err
 	}
-	if err := s.Driver.LayoutRestored(); err != nil {
-		return err
+	if err := s.Pools.Restore(&x.Pools, next); err != nil {
+		return nil, err
 	}
-	return objects.Done()
+	return objects, s.Sharing.Restore(&x.Shared)
 }
 
 // replay executes the commands that made objects.
@@ -127,23 +136,6 @@ func (s *Saving) replay(
 		}
 		return s.place(places, made)
 	}, func(made []uint64) error { return s.loadCode(codes, made) })
-}
-
-// remakeRooms makes the rooms restore what they have saved.
-func (s *Saving) remakeRooms(objects *object.Restoring, x *saved.State) error {
-	next := func(handle uint64) error { return objects.Next(handle) }
-	if err := s.Memory.Restore(&x.Virtual, next); err != nil {
-		return err
-	}
-	if err := s.Pools.Restore(&x.Pools, next); err != nil {
-		return err
-	}
-	current := func(context uint64) gpubackend.Result { return s.Contexts.Set(context, false) }
-	if err := s.Textures.Restore(x.Textures, current); err != nil {
-		return err
-	}
-	return s.Graphs.Restore(&x.Graphs,
-		&graphs.Restoring{Buffers: s.Buffers, Next: next, Current: current})
 }
 
 func readJournal(r *record.Reader) (list []journal.Executed, err error) {

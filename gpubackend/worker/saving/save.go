@@ -79,7 +79,7 @@ type plannedMemory struct {
 
 // planned is what is written of device memory. It notes in the state what that is.
 func (s *Saving) planned(x *saved.State, rest savedvm.Rest) (p plannedMemory, err error) {
-	x.Pieces = s.DeviceMemory.Planned()
+	x.Pieces = s.DeviceMemory.All()
 	changed := x.Pieces
 	switch {
 	case rest == savedvm.Ahead:
@@ -137,7 +137,7 @@ func (s *Saving) state() (*saved.State, error) {
 	}
 	x := s.stateOfGuest()
 	x.Pools, x.Virtual, x.Graphs, x.Textures = *pools, s.Memory.Save(), *graphs, textures
-	x.Arrays = s.arrays()
+	x.Arrays, x.Shared = s.arrays(), s.Sharing.Save()
 	s.stateOfDevice(x)
 	return x, nil
 }
@@ -171,8 +171,10 @@ func (s *Saving) stateOfDevice(x *saved.State) {
 		})
 	}
 	var list []gpubackend.Event
-	for native := range events {
-		list = append(list, gpubackend.Event(native))
+	for native, h := range events {
+		if !s.Sharing.Opened(h) { // it has no time
+			list = append(list, gpubackend.Event(native))
+		}
 	}
 	for _, t := range s.Driver.EventTimes(list) {
 		x.Events = append(x.Events, saved.EventTime{Event: events[uint64(t.Event)], Ago: t.Ago,

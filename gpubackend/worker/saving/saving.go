@@ -7,6 +7,7 @@
 //	why.go       what is in the way
 //	save.go      writes a record (package saved has what goes into its state)
 //	restore.go   reads one, and makes the objects
+//	join.go      makes those that depend on other programs
 //	memory.go    device memory: whose it is, and what is in it
 //	ahead.go     what of it was copied ahead
 //	failed.go    a program whose context has failed
@@ -38,6 +39,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 )
 
@@ -139,12 +141,22 @@ type HostMemory interface {
 
 // Sharing is what the guest process shares with others.
 type Sharing interface {
-	Shared() (memory, events int)
+	// Handles is how many objects Join makes, and Opened says whether an event is one of them.
+	Handles() int
+	Opened(handle uint64) bool
+	// Offered is how many pieces of memory and how many events are offered.
+	Offered() (memory, events int)
+	// Lacks says why what is other processes' couldn't be taken again; nil: it could.
+	Lacks() error
+	Save() sharing.Saved
+	// Restore offers what is the program's own, and Join takes what others offer.
+	Restore(s *sharing.Saved) error
+	Join(s *sharing.Saved, next func(handle uint64) error) error
 }
 
 // DeviceMemory is the program's, wherever it is.
 type DeviceMemory interface {
-	Planned() []gpubackend.Piece
+	All() []gpubackend.Piece
 	Save(to io.Writer) error
 	// SavePart writes some of it that is in.
 	SavePart(list []gpubackend.Piece, to io.Writer) error
@@ -199,7 +211,11 @@ type Config struct {
 }
 
 // Saving writes a program to a record, and makes it again.
-type Saving struct{ Config }
+type Saving struct {
+	Config
+	// joins makes what depends on other programs; nil: nothing does
+	joins func() error
+}
 
 // New returns a Saving.
-func New(c Config) *Saving { return &Saving{c} }
+func New(c Config) *Saving { return &Saving{Config: c} }

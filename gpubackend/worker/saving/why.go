@@ -24,6 +24,7 @@ var ErrFailed = errors.New("its context has failed")
 var (
 	errHost    = errors.New("a host function is to run")
 	errUsed    = errors.New("busy: its work goes on")
+	errJoins   = errors.New("it waits for what other programs share with it")
 	errNothing = errors.New("it hasn't begun to use the GPU")
 )
 
@@ -59,7 +60,10 @@ func (s *Saving) counted(failed bool) error {
 	if err := s.History.Refused(); err != nil && !failed {
 		return err
 	}
-	counts := s.ofOthers()
+	if s.joins != nil {
+		return errJoins
+	}
+	counts := s.ofFailed()
 	if !failed {
 		counts = s.Fixed()
 	}
@@ -78,6 +82,9 @@ func (s *Saving) Found() error {
 	}
 	if why := s.Driver.Unsavable(); why != "" {
 		return errors.New(why)
+	}
+	if err := s.Sharing.Lacks(); err != nil {
+		return err
 	}
 	if s.Graphs.Captures() == 0 {
 		if _, err := s.Graphs.Save(); err != nil {
@@ -136,7 +143,7 @@ func (s *Saving) underWay(failed bool) error {
 // executed are the commands that make those objects again that no room makes.
 func (s *Saving) executed() ([]journal.Executed, error) {
 	return s.History.Executed(
-		s.Objects.Count(object.Pool) + s.Memory.Handles() + s.Graphs.Saves())
+		s.Objects.Count(object.Pool) + s.Memory.Handles() + s.Graphs.Saves() + s.Sharing.Handles())
 }
 
 // fixedObjects are the kinds of objects that aren't saved.
@@ -172,13 +179,22 @@ func (s *Saving) Fixed() fixed.Counts {
 	return c
 }
 
+// ofFailed counts what of that others may use, of a program that has failed. It has nothing more to
+// offer by handles when it goes on.
+func (s *Saving) ofFailed() fixed.Counts {
+	c := s.ofOthers()
+	memory, events := s.Sharing.Offered()
+	c[fixed.SharedMemory] += uint64(memory)
+	c[fixed.SharedEvents] = uint64(events)
+	return c
+}
+
 // ofOthers counts what of that others may use, even when the program has failed.
 func (s *Saving) ofOthers() (c fixed.Counts) {
-	memory, events := s.Sharing.Shared()
 	pools, segments := s.Pools.Shared()
 	exported, imported := s.Memory.Shared()
-	c[fixed.SharedMemory] = uint64(memory + segments + exported + imported)
+	c[fixed.SharedMemory] = uint64(segments + exported + imported)
 	c[fixed.ShownMemory] = uint64(s.HostMemory.Shown())
-	c[fixed.SharedPools], c[fixed.SharedEvents] = uint64(pools), uint64(events)
+	c[fixed.SharedPools] = uint64(pools)
 	return c
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 )
 
@@ -140,7 +141,10 @@ type (
 		s     hostmemory.Saved
 		shown int
 	}
-	fakeSharing      struct{ memory, events int }
+	fakeSharing struct {
+		s, offered, joined sharing.Saved
+		lacks, gone        error
+	}
 	fakeDeviceMemory struct {
 		d    *device
 		list []gpubackend.Piece
@@ -181,14 +185,28 @@ func (t *fakeTextures) Fixed() int                 { return t.fixed }
 func (t *fakeTextures) Save() ([]textures.SavedObject, error) {
 	return t.s, t.err
 }
-func (m *fakeMemory) Handles() int                      { return m.handles }
-func (m *fakeMemory) Shared() (int, int)                { return m.shared, 0 }
-func (m *fakeMemory) Save() memory.Saved                { return m.s }
-func (m *fakeHostMemory) Shown() int                    { return m.shown }
-func (m *fakeHostMemory) Uses(*maps.Map) int            { return 0 }
-func (m *fakeHostMemory) Save() hostmemory.Saved        { return m.s }
-func (s *fakeSharing) Shared() (int, int)               { return s.memory, s.events }
-func (m *fakeDeviceMemory) Planned() []gpubackend.Piece { return m.list }
+func (m *fakeMemory) Handles() int                    { return m.handles }
+func (m *fakeMemory) Shared() (int, int)              { return m.shared, 0 }
+func (m *fakeMemory) Save() memory.Saved              { return m.s }
+func (m *fakeHostMemory) Shown() int                  { return m.shown }
+func (m *fakeHostMemory) Uses(*maps.Map) int          { return 0 }
+func (m *fakeHostMemory) Save() hostmemory.Saved      { return m.s }
+func (s *fakeSharing) Offered() (int, int)            { return len(s.s.Memory), len(s.s.Events) }
+func (s *fakeSharing) Handles() int                   { return len(s.s.Opened) }
+func (s *fakeSharing) Opened(uint64) bool             { return false }
+func (s *fakeSharing) Lacks() error                   { return s.lacks }
+func (s *fakeSharing) Save() sharing.Saved            { return s.s }
+func (s *fakeSharing) Restore(x *sharing.Saved) error { s.offered = *x; return nil }
+func (m *fakeDeviceMemory) All() []gpubackend.Piece   { return m.list }
+
+// Join takes nothing as long as it is gone.
+func (s *fakeSharing) Join(x *sharing.Saved, _ func(uint64) error) error {
+	if s.gone == nil {
+		s.joined = *x
+	}
+	return s.gone
+}
+
 func (m *fakeDeviceMemory) Save(to io.Writer) error {
 	_, err := to.Write(m.b)
 	return err

@@ -22,7 +22,10 @@ func (s *Sharing) shareEvent(c *call.Call, a command.IpcGetEventHandle) gpubacke
 	}
 	x := s.events[handle]
 	if x == nil {
-		if x, result = s.offerEvent(handle, e); result != gpubackend.Success {
+		open := func(text []byte, fd int) (*offers.Offer, error) {
+			return s.Realm.Open(offers.Event, text, fd)
+		}
+		if x, result = s.offerEvent(handle, e, open); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -30,7 +33,10 @@ func (s *Sharing) shareEvent(c *call.Call, a command.IpcGetEventHandle) gpubacke
 	return gpubackend.Success
 }
 
-func (s *Sharing) offerEvent(handle uint64, e gpubackend.Event) (*offering, gpubackend.Result) {
+// offerEvent offers an event as open does it.
+func (s *Sharing) offerEvent(
+	handle uint64, e gpubackend.Event, open func(text []byte, fd int) (*offers.Offer, error),
+) (*offering, gpubackend.Result) {
 	if len(s.events) >= maxEvents {
 		return nil, gpubackend.OutOfMemory
 	}
@@ -38,7 +44,7 @@ func (s *Sharing) offerEvent(handle uint64, e gpubackend.Event) (*offering, gpub
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	offer, err := offers.Open(offers.Event, shared[:], fd)
+	offer, err := open(shared[:], fd)
 	if err != nil {
 		s.Log.WithError(err).Warn("share an event")
 		return nil, gpubackend.OutOfMemory
@@ -56,25 +62,36 @@ func (s *Sharing) openEvent(c *call.Call, a command.IpcOpenEventHandle) gpubacke
 	if own(s.events, a.Name) {
 		return gpubackend.InvalidContext // as for memory: only between processes
 	}
-	var shared gpubackend.SharedEvent
-	text, fd, err := offers.Receive(offers.Event, a.Name, len(shared))
+	e, result, err := s.receiveEvent(a.Name)
 	if err != nil {
 		s.Log.WithError(err).Warn("get another process's event")
-		return gpubackend.InvalidHandle
 	}
-	if fd >= 0 {
-		defer unix.Close(fd)
-	}
-	copy(shared[:], text)
-	e, result := s.Driver.OpenEvent(shared, fd)
 	if result != gpubackend.Success {
 		return result
 	}
 	home := s.Contexts.Home(c.Context)
 	handle := s.Objects.Add(object.Event, uint64(e), home)
-	s.opened[handle] = home
+	s.opened[handle] = taking{a.Name, home}
 	c.Put(command.IpcOpenEventHandleAnswer{Event: handle})
 	return gpubackend.Success
+}
+
+// receiveEvent opens an event that another worker offers, in the current context. An error says
+// that it didn't give it.
+func (s *Sharing) receiveEvent(
+	name offers.Secret,
+) (e gpubackend.Event, result gpubackend.Result, err error) {
+	var shared gpubackend.SharedEvent
+	text, fd, err := s.Realm.Receive(offers.Event, name, len(shared))
+	if err != nil {
+		return 0, gpubackend.InvalidHandle, err
+	}
+	if fd >= 0 {
+		defer unix.Close(fd)
+	}
+	copy(shared[:], text)
+	e, result = s.Driver.OpenEvent(shared, fd)
+	return e, result, nil
 }
 
 // withdrawEvent ends the offer of an event.

@@ -18,6 +18,7 @@ import (
 type Driver interface {
 	Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result)
 	MapShared(s gpubackend.Shared, fd int) (addr uint64, result gpubackend.Result)
+	TakeShared(addr uint64, s gpubackend.Shared, fd int) gpubackend.Result
 	UnmapShared(addr uint64) gpubackend.Result
 	ShareEvent(e gpubackend.Event) (s gpubackend.SharedEvent, fd int, result gpubackend.Result)
 	OpenEvent(s gpubackend.SharedEvent, fd int) (gpubackend.Event, gpubackend.Result)
@@ -27,6 +28,7 @@ type Driver interface {
 type Contexts interface {
 	Home(handle uint64) uint64
 	HomeOfCurrent() uint64
+	Set(handle uint64, optional bool) gpubackend.Result
 }
 
 // Config is what a Sharing needs.
@@ -39,6 +41,7 @@ type Config struct {
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
 	// Watch makes the device call WithdrawIn before it gives up memory.
 	Watch func()
+	Realm offers.Realm // of what is offered
 	Log   *logrus.Entry
 }
 
@@ -46,9 +49,9 @@ type Config struct {
 type Sharing struct {
 	Config
 	offered map[uint64]*offering // memory by the address of the allocation
-	mapped  map[uint64]uint64    // memory of others: the context, by address
+	mapped  map[uint64]taking    // memory of others, by address
 	events  map[uint64]*offering // events by handle
-	opened  map[uint64]uint64    // events of others: the context, by handle
+	opened  map[uint64]taking    // events of others, by handle
 }
 
 // These bound the sockets and goroutines that a guest can make a worker have.
@@ -64,11 +67,17 @@ type offering struct {
 	context uint64
 }
 
+// taking is something of another process's, and the context that has it.
+type taking struct {
+	name    offers.Secret
+	context uint64
+}
+
 // New returns a Sharing that offers nothing.
 func New(c Config) *Sharing {
 	return &Sharing{
-		Config: c, offered: map[uint64]*offering{}, mapped: map[uint64]uint64{},
-		events: map[uint64]*offering{}, opened: map[uint64]uint64{},
+		Config: c, offered: map[uint64]*offering{}, mapped: map[uint64]taking{},
+		events: map[uint64]*offering{}, opened: map[uint64]taking{},
 	}
 }
 
@@ -87,7 +96,7 @@ func (s *Sharing) Handlers() call.Handlers {
 }
 
 // own says whether this process offers something under a name itself.
-func own(shares map[uint64]*offering, name [offers.SecretBytes]byte) bool {
+func own(shares map[uint64]*offering, name offers.Secret) bool {
 	for _, x := range shares {
 		if x.offer != nil && x.offer.Secret() == name {
 			return true
@@ -101,7 +110,7 @@ func (s *Sharing) shareMemory(c *call.Call, a command.IpcGetMemHandle) gpubacken
 	x := s.offered[a.Address]
 	if x == nil {
 		var result gpubackend.Result
-		if x, result = s.offerMemory(a.Address); result != gpubackend.Success {
+		if x, result = s.offerMemory(a.Address, s.Realm.OpenMemory); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -111,7 +120,10 @@ func (s *Sharing) shareMemory(c *call.Call, a command.IpcGetMemHandle) gpubacken
 	return gpubackend.Success
 }
 
-func (s *Sharing) offerMemory(address uint64) (*offering, gpubackend.Result) {
+// offerMemory offers an allocation as open does it.
+func (s *Sharing) offerMemory(
+	address uint64, open func(s gpubackend.Shared, fd int) (*offers.Offer, error),
+) (*offering, gpubackend.Result) {
 	if len(s.offered) >= maxMemory {
 		return nil, gpubackend.OutOfMemory
 	}
@@ -124,7 +136,7 @@ func (s *Sharing) offerMemory(address uint64) (*offering, gpubackend.Result) {
 		return nil, gpubackend.InvalidValue
 	}
 	s.Watch()
-	offer, err := offers.OpenMemory(shared, fd)
+	offer, err := open(shared, fd)
 	if err != nil {
 		s.Log.WithError(err).Warn("share memory")
 		return nil, gpubackend.OutOfMemory
@@ -139,7 +151,7 @@ func (s *Sharing) openMemory(c *call.Call, a command.IpcOpenMemHandle) gpubacken
 	if own(s.offered, a.Name) {
 		return gpubackend.InvalidContext // as in CUDA: memory is shared only between processes
 	}
-	shared, fd, err := offers.ReceiveMemory(a.Name)
+	shared, fd, err := s.Realm.ReceiveMemory(a.Name)
 	if err != nil {
 		s.Log.WithError(err).Warn("get another process's memory")
 		return gpubackend.InvalidValue
@@ -153,7 +165,7 @@ func (s *Sharing) openMemory(c *call.Call, a command.IpcOpenMemHandle) gpubacken
 	if result != gpubackend.Success {
 		return result
 	}
-	s.mapped[address] = s.Contexts.HomeOfCurrent()
+	s.mapped[address] = taking{a.Name, s.Contexts.HomeOfCurrent()}
 	c.Put(command.IpcOpenMemHandleAnswer{Address: address + shared.Offset, Whole: address})
 	return gpubackend.Success
 }
@@ -187,8 +199,8 @@ func (s *Sharing) WithdrawIn(address, bytes uint64) {
 
 // Forget ends the offers of a context that is gone, and drops what it had from others.
 func (s *Sharing) Forget(context uint64) {
-	for address, of := range s.mapped {
-		if of == context {
+	for address, x := range s.mapped {
+		if x.context == context {
 			delete(s.mapped, address)
 		}
 	}
@@ -202,8 +214,8 @@ func (s *Sharing) Forget(context uint64) {
 			s.withdrawEvent(handle)
 		}
 	}
-	for handle, of := range s.opened {
-		if of == context {
+	for handle, x := range s.opened {
+		if x.context == context {
 			delete(s.opened, handle)
 		}
 	}
@@ -234,10 +246,5 @@ func (s *Sharing) Has(address, bytes uint64) bool {
 	return false
 }
 
-// Shared is how much memory and how many events are offered, or other processes'.
-func (s *Sharing) Shared() (memory, events int) {
-	return len(s.offered) + len(s.mapped), len(s.events) + len(s.opened)
-}
-
-// Offered is how many allocations are offered.
-func (s *Sharing) Offered() int { return len(s.offered) }
+// Offered is how many allocations and how many events are offered.
+func (s *Sharing) Offered() (memory, events int) { return len(s.offered), len(s.events) }

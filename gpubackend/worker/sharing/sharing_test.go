@@ -20,6 +20,7 @@ type fakeDriver struct {
 	asked    int
 	mapped   []gpubackend.Shared
 	unmapped []uint64
+	taken    []uint64
 	opened   []gpubackend.SharedEvent
 }
 
@@ -35,6 +36,15 @@ func (d *fakeDriver) Share(addr uint64) (s gpubackend.Shared, fd int, result gpu
 func (d *fakeDriver) MapShared(s gpubackend.Shared, _ int) (uint64, gpubackend.Result) {
 	d.mapped = append(d.mapped, s)
 	return 1 << 40, gpubackend.Success
+}
+func (d *fakeDriver) TakeShared(
+	addr uint64, s gpubackend.Shared, _ int,
+) gpubackend.Result {
+	if addr%4096 != 0 {
+		return gpubackend.InvalidValue
+	}
+	d.taken = append(d.taken, addr)
+	return gpubackend.Success
 }
 func (d *fakeDriver) UnmapShared(addr uint64) gpubackend.Result {
 	d.unmapped = append(d.unmapped, addr)
@@ -53,27 +63,32 @@ func (d *fakeDriver) OpenEvent(
 	return 7, gpubackend.Success
 }
 
-// fakeContexts has one context, which is its own home.
-type fakeContexts struct{}
+// fakeContexts is the current context. Each is its own home.
+type fakeContexts struct{ current uint64 }
 
-func (fakeContexts) Home(handle uint64) uint64 { return handle }
-func (fakeContexts) HomeOfCurrent() uint64     { return 5 }
+func (*fakeContexts) Home(handle uint64) uint64 { return handle }
+func (x *fakeContexts) HomeOfCurrent() uint64   { return x.current }
+func (x *fakeContexts) Set(handle uint64, _ bool) gpubackend.Result {
+	x.current = handle
+	return gpubackend.Success
+}
 
 // rig is a Sharing with a fake around it.
 type rig struct {
 	*Sharing
 	driver  fakeDriver
+	current fakeContexts
 	objects object.Table
 	watched int
 	call    call.Call
 }
 
 func newRig() *rig {
-	r := &rig{}
+	r := &rig{current: fakeContexts{5}}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	r.Sharing = New(Config{
-		Driver: &r.driver, Objects: &r.objects, Contexts: fakeContexts{}, Log: logrus.NewEntry(log),
+		Driver: &r.driver, Objects: &r.objects, Contexts: &r.current, Log: logrus.NewEntry(log),
 		Watch: func() { r.watched++ },
 		WhenIdle: func(_ *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result {
 			_, result := then()
@@ -89,6 +104,7 @@ func (r *rig) do(t *testing.T, want gpubackend.Result, op gpubackend.Op, words .
 	copy(command.Words[:], words)
 	r.call = call.Call{}
 	r.call.Start(command)
+	r.call.Context = r.current.current
 	if got := r.Handlers()[op].Run(&r.call); got != want {
 		t.Fatalf("%s: %v, want %v", op.Name(), got, want)
 	}
@@ -128,9 +144,9 @@ func TestMemoryGoesFromOneToAnother(t *testing.T) {
 			other.do(t, 0, gpubackend.OpIpcCloseMemHandle, at[1])
 			other.do(t, gpubackend.InvalidValue, gpubackend.OpIpcCloseMemHandle, at[1])
 			if len(other.driver.unmapped) != 1 || len(other.driver.mapped) != 1 ||
-				one.Offered() != 0 {
+				len(one.offered) != 0 {
 				t.Errorf("mapped %d, unmapped %d, %d offered", len(other.driver.mapped),
-					len(other.driver.unmapped), one.Offered())
+					len(other.driver.unmapped), len(one.offered))
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func (h *Halt) Drain(m *handover.Message) error {
 		answer.Error, answer.Busy = why.Error(), busy
 		return h.Send(answer)
 	}
-	answer.Bytes = h.Memory.Plan()
+	answer.Bytes = h.Memory.Plan(m.Whole)
 	if err := h.Send(answer); err != nil {
 		return err
 	}

@@ -80,7 +80,8 @@ type Gate interface{ Standstill() }
 
 // Memory is device memory, which is moved.
 type Memory interface {
-	Plan() uint64
+	// Plan says how much can be moved, or, with whole, saved.
+	Plan(whole bool) uint64
 	// MoveOut returns how much it didn't need to copy. With keep it may keep its image when the
 	// worker goes on; Keeps says whether it will.
 	MoveOut(bytes uint64, keep bool) (unchanged uint64, err error)

@@ -97,7 +97,7 @@ func (w *world) AwaitKick() (bool, error) {
 	return w.work, nil
 }
 
-func (m memory) Plan() uint64 { return 29 }
+func (m memory) Plan(bool) uint64 { return 29 }
 func (m memory) MoveOut(bytes uint64, keep bool) (uint64, error) {
 	m.do("out %d", bytes)
 	m.world.keeps = keep

@@ -201,7 +201,7 @@ func (k *program) suspend(keep bool) {
 		compared = sectorsum.Bytes
 	}
 	k.device.copied = 0
-	n, err := k.MoveOut(k.Plan(), keep)
+	n, err := k.MoveOut(k.Plan(false), keep)
 	k.must(err)
 	k.device.copied -= compared
 	if n > want || n < want && !k.freed() || n+k.device.copied != all {
@@ -211,7 +211,7 @@ func (k *program) suspend(keep bool) {
 	var b bytes.Buffer
 	k.must(k.Save(&b))
 	rest := b.Bytes()
-	for _, p := range k.Planned() {
+	for _, p := range k.All() {
 		if !bytes.Equal(rest[:p.Bytes], k.want[p.Address]) {
 			k.t.Fatalf("what is saved of %#x isn't what was there", p.Address)
 		}
@@ -259,7 +259,7 @@ func TestKeptWhereStepsFail(t *testing.T) {
 		k.compute()
 		step := []string{"sum", "save", "leave"}[k.dice.IntN(3)]
 		k.device.fail = step
-		n, err := k.MoveOut(k.Plan(), true)
+		n, err := k.MoveOut(k.Plan(false), true)
 		k.device.fail = ""
 		switch {
 		case step == "sum" && (err != nil || k.Keeps() || n != 0):
@@ -289,7 +289,7 @@ func TestWrongSums(t *testing.T) {
 	k.device.wrong = true
 	for range 5 {
 		k.compute()
-		n, err := k.MoveOut(k.Plan(), true)
+		n, err := k.MoveOut(k.Plan(false), true)
 		k.must(err)
 		if n != 0 || k.Keeps() {
 			t.Errorf("%d bytes are said to be unchanged, it keeps: %t", n, k.Keeps())
@@ -315,7 +315,7 @@ func TestForgotten(t *testing.T) {
 	}
 	k.Forget()
 	await(t, &k.images)
-	_, err := k.MoveOut(k.Plan(), true)
+	_, err := k.MoveOut(k.Plan(false), true)
 	k.must(err)
 	k.Forget()
 	if k.images.Load() != k.all() || k.Keeps() {

@@ -23,7 +23,7 @@
 //
 // Memory that other processes have mapped, or may map at any time, stays: what was offered to them
 // or came from them. What was lent to the mover is taken back first. The driver says what else
-// can't be moved.
+// can't be moved. When the process is saved, what was offered is written with the rest.
 //
 // # Who may lie
 //
@@ -31,10 +31,12 @@
 package suspension
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -66,6 +68,7 @@ type Config struct {
 type Suspension struct {
 	Config
 	list  []gpubackend.Piece // that were planned to be moved
+	stays []gpubackend.Piece // of this process's, that others may have mapped
 	copy  *kept.Store        // of them, if image; otherwise of earlier content
 	key   uint64             // of its sums
 	image bool               // the copy is true
@@ -107,27 +110,53 @@ func (s *Suspension) KeptBytes() uint64 {
 	return s.copy.Bytes()
 }
 
-// Planned is what can be moved, as Plan saw it.
-func (s *Suspension) Planned() []gpubackend.Piece { return s.list }
-
-// Save writes the content of the memory that was planned to be moved, one piece after the other,
-// whether it is out or in. It changes nothing.
-func (s *Suspension) Save(to io.Writer) error {
-	if !s.image {
-		return s.SavePart(s.list, to)
+// All is what can be moved, as Plan saw it, and what stays since others may have it mapped: all
+// that is saved.
+func (s *Suspension) All() []gpubackend.Piece {
+	if len(s.stays) == 0 {
+		return s.list
 	}
-	for _, u := range s.copy.All(s.list) {
-		if _, err := to.Write(u.Image); err != nil {
-			return err
-		}
-	}
-	return nil
+	return slices.SortedFunc(
+		slices.Values(slices.Concat(s.list, s.stays)),
+		func(a, b gpubackend.Piece) int { return cmp.Compare(a.Address, b.Address) })
 }
 
-// SavePart writes the content of some of the memory that was planned to be moved, and is in.
+// Save writes the content of all memory, one piece after the other, whether it is out or in. It
+// changes nothing.
+func (s *Suspension) Save(to io.Writer) error {
+	if !s.image {
+		return s.SavePart(s.All(), to)
+	}
+	stays := s.stays
+	for _, u := range s.copy.All(s.list) {
+		image := u.Image
+		for _, p := range u.Pieces {
+			for ; len(stays) > 0 && stays[0].Address < p.Address; stays = stays[1:] {
+				if err := s.write(stays[:1], to); err != nil {
+					return err
+				}
+			}
+			if _, err := to.Write(image[:p.Bytes]); err != nil {
+				return err
+			}
+			image = image[p.Bytes:]
+		}
+	}
+	return s.write(stays, to)
+}
+
+// SavePart writes the content of some of the memory, which is in.
 func (s *Suspension) SavePart(list []gpubackend.Piece, to io.Writer) error {
 	if s.image {
 		return errOut
+	}
+	return s.write(list, to)
+}
+
+// write writes the content of pieces that are in.
+func (s *Suspension) write(list []gpubackend.Piece, to io.Writer) error {
+	if len(list) == 0 {
+		return nil
 	}
 	s.Recall()
 	defer s.Driver.EndCopies()
@@ -153,18 +182,24 @@ func (s *Suspension) Fill(list []gpubackend.Piece, from io.Reader) error {
 	return nil
 }
 
-// Plan finds out what can be moved out, and returns how many bytes that is.
-func (s *Suspension) Plan() uint64 {
-	if s.out || s.image {
-		return gpubackend.PieceBytes(s.list)
-	}
-	s.list = nil
-	for _, p := range s.Driver.Pieces() {
-		if !s.Shared(p.Address, p.Bytes) {
-			s.list = append(s.list, p)
+// Plan finds out what can be moved out, and returns how many bytes that is; with whole, how many
+// there are to save.
+func (s *Suspension) Plan(whole bool) uint64 {
+	if !s.out && !s.image {
+		s.list, s.stays = nil, nil
+		for _, p := range s.Driver.Pieces() {
+			if s.Shared(p.Address, p.Bytes) {
+				s.stays = append(s.stays, p)
+			} else {
+				s.list = append(s.list, p)
+			}
 		}
 	}
-	return gpubackend.PieceBytes(s.list)
+	bytes := gpubackend.PieceBytes(s.list)
+	if whole {
+		bytes += gpubackend.PieceBytes(s.stays)
+	}
+	return bytes
 }
 
 // MoveOut moves what was planned to an image, and returns how much of it the image already had. If
@@ -286,7 +321,7 @@ func (s *Suspension) End() error {
 	if s.out {
 		return errOut
 	}
-	s.list, s.image = nil, false
+	s.list, s.stays, s.image = nil, nil, false
 	if !s.keeps {
 		s.drop()
 	}

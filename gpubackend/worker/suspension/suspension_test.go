@@ -197,7 +197,7 @@ func await(t *testing.T, images *atomic.Uint64) {
 
 func (r *rig) moveOut() {
 	r.t.Helper()
-	_, err := r.MoveOut(r.Plan(), false)
+	_, err := r.MoveOut(r.Plan(false), false)
 	r.must(err)
 }
 
@@ -211,7 +211,7 @@ func (r *rig) must(err error) {
 func TestOutAndIn(t *testing.T) {
 	r := newRig(t)
 	for range 3 {
-		if n := r.Plan(); n != 8*4096 {
+		if n := r.Plan(false); n != 8*4096 {
 			t.Fatalf("%d bytes are planned", n)
 		}
 		r.moveOut()
@@ -219,7 +219,7 @@ func TestOutAndIn(t *testing.T) {
 		if err := r.End(); !errors.Is(err, errOut) {
 			t.Errorf("goes on with memory out: %v", err)
 		}
-		if _, err := r.MoveOut(r.Plan(), false); !errors.Is(err, errOut) {
+		if _, err := r.MoveOut(r.Plan(false), false); !errors.Is(err, errOut) {
 			t.Errorf("out twice: %v", err)
 		}
 		r.must(r.MoveIn())
@@ -227,7 +227,7 @@ func TestOutAndIn(t *testing.T) {
 		if err := r.MoveIn(); !errors.Is(err, errIn) {
 			t.Errorf("in twice: %v", err)
 		}
-		if _, err := r.MoveOut(r.Plan(), false); !errors.Is(err, errIn) {
+		if _, err := r.MoveOut(r.Plan(false), false); !errors.Is(err, errIn) {
 			t.Errorf("a second image: %v", err)
 		}
 		r.must(r.MoveBack())
@@ -256,7 +256,7 @@ func TestFailures(t *testing.T) {
 	for _, step := range []string{"save", "leave"} {
 		r := newRig(t)
 		r.device.fail = step
-		if _, err := r.MoveOut(r.Plan(), true); err == nil {
+		if _, err := r.MoveOut(r.Plan(false), true); err == nil {
 			t.Errorf("%s fails, and nobody says so", step)
 		}
 		r.mustBeIn()
@@ -283,7 +283,7 @@ func TestFailures(t *testing.T) {
 // TestOtherSizes: nothing is moved where something else may be than is planned.
 func TestOtherSizes(t *testing.T) {
 	r := newRig(t)
-	planned := r.Plan()
+	planned := r.Plan(false)
 	for _, bytes := range []uint64{0, 4096, planned - 1, planned + 1, math.MaxUint64} {
 		if _, err := r.MoveOut(bytes, false); !errors.Is(err, errPlan) {
 			t.Errorf("%d bytes: error %v", bytes, err)
@@ -296,17 +296,22 @@ func TestOtherSizes(t *testing.T) {
 // that has none of it yet.
 func TestSavedWhereItIs(t *testing.T) {
 	r := newRig(t)
-	r.Plan()
+	if n := r.Plan(true); n != 10*4096 {
+		t.Errorf("%d bytes are to be saved, want all, also those that others have", n)
+	}
 	var in, out bytes.Buffer
 	r.must(r.Save(&in))
 	r.mustBeIn()
 	r.moveOut()
+	if n := r.Plan(true); n != 10*4096 {
+		t.Errorf("%d bytes are to be saved when others are out", n)
+	}
 	r.must(r.Save(&out))
 	r.mustBeOut()
-	if in.Len() != 8*4096 || !bytes.Equal(in.Bytes(), out.Bytes()) {
+	if in.Len() != 10*4096 || !bytes.Equal(in.Bytes(), out.Bytes()) {
 		t.Fatalf("%d bytes of memory that is in, %d that is out", in.Len(), out.Len())
 	}
-	list := r.Planned()
+	list := r.All()
 	r.must(r.MoveIn())
 	for _, p := range list {
 		clear(r.device.pieces[p.Address])
@@ -318,7 +323,7 @@ func TestSavedWhereItIs(t *testing.T) {
 	r.mustBeIn()
 	for _, step := range []string{"save", "load"} {
 		r.must(r.End())
-		r.Plan()
+		r.Plan(false)
 		r.device.fail = step
 		if step == "save" && r.Save(&in) == nil || step == "load" && r.Fill(list, &out) == nil {
 			t.Errorf("%s fails, and nobody says so", step)

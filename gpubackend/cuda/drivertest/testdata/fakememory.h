@@ -92,14 +92,47 @@ API CUresult cuMemRelease(struct memory *h)
 	return CUDA_SUCCESS;
 }
 
+// What is mapped where.
+static struct mapping {
+	u64 base;
+	struct memory memory;
+	struct mapping *next;
+} * mappings;
+static void forget_mapping(u64 p)
+{
+	for (struct mapping **m = &mappings; *m; m = &(*m)->next)
+		if ((*m)->base == p) {
+			struct mapping *gone = *m;
+			*m = gone->next;
+			close(gone->memory.fd);
+			free(gone);
+			return;
+		}
+}
+
 API CUresult cuMemMap(u64 p, u64 size, u64 offset, struct memory *h, u64 flags)
 {
 	COUNT;
 	if (offset || flags || size > h->size)
 		return CUDA_ERROR_INVALID_VALUE;
-	return mmap((void *)p, size, PROT_NONE, MAP_SHARED | MAP_FIXED, h->fd, 0) == MAP_FAILED ?
-		       CUDA_ERROR_OUT_OF_MEMORY :
-		       CUDA_SUCCESS;
+	if (mmap((void *)p, size, PROT_NONE, MAP_SHARED | MAP_FIXED, h->fd, 0) == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct mapping *m = malloc(sizeof(*m));
+	*m = (struct mapping){ p, { dup(h->fd), h->size }, mappings };
+	mappings = m;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemRetainAllocationHandle(struct memory **h, u64 p)
+{
+	COUNT;
+	for (struct mapping *m = mappings; m; m = m->next)
+		if (m->base == p) {
+			*h = malloc(sizeof(**h));
+			**h = (struct memory){ dup(m->memory.fd), m->memory.size };
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 API CUresult cuMemSetAccess(u64 p, u64 size, const CUmemAccessDesc *desc, u64 n)
@@ -115,6 +148,7 @@ API CUresult cuMemSetAccess(u64 p, u64 size, const CUmemAccessDesc *desc, u64 n)
 API CUresult cuMemUnmap(u64 p, u64 size)
 {
 	COUNT;
+	forget_mapping(p);
 	return mmap((void *)p, size, PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED ?
 		       CUDA_ERROR_INVALID_VALUE :

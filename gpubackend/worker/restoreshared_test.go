@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
+)
+
+// otherSavedBase is where a second program has its device memory.
+const otherSavedBase = savedBase + 1<<40
+
+// partner is a program that shares memory and an event with another one.
+type partner struct {
+	*rig
+	end            func()
+	memory, event  uint64
+	handle, signal []uint64 // what the guest hands on
+	mapped, whole  uint64   // the other one's memory
+	opened         uint64   // its event
+}
+
+// newPartner has something to share.
+func newPartner(t *testing.T, base uint64) *partner {
+	t.Helper()
+	p := &partner{}
+	p.rig, p.end = freshAt(t, base)
+	if result := p.hello.Reopen(nil); result != gpubackend.Success {
+		t.Fatalf("open: %d", result)
+	}
+	p.context = p.does(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
+	p.does(t, gpubackend.OpMemAlloc, 512)
+	p.memory = p.does(t, gpubackend.OpMemAlloc, 8*piece)
+	p.event = p.does(t, gpubackend.OpEventCreate,
+		cudaabi.EventInterprocess|cudaabi.EventDisableTiming)
+	p.does(t, gpubackend.OpIpcGetMemHandle, p.memory)
+	s := p.slot()
+	p.handle = copyOf(s.Word[:5])
+	p.does(t, gpubackend.OpIpcGetEventHandle, p.event)
+	s = p.slot()
+	p.signal = copyOf(s.Word[:2])
+	return p
+}
+
+// takes has what another one shares.
+func (p *partner) takes(t *testing.T, from *partner) {
+	t.Helper()
+	p.mapped = p.does(t, gpubackend.OpIpcOpenMemHandle, from.handle...)
+	p.whole = p.slot().Word[1]
+	p.opened = p.does(t, gpubackend.OpIpcOpenEventHandle, from.signal...)
+}
+
+// again is the program, which ends, in another worker, which waits for its partner.
+func (p *partner) again(t *testing.T, base uint64, s sections) *partner {
+	t.Helper()
+	q := *p
+	q.rig, q.end = freshAt(t, base)
+	if err := q.restoreSections(t, s); err != nil {
+		t.Fatal(err)
+	}
+	q.context = p.context
+	if err := q.saving.Unsavable(); err == nil {
+		t.Error("it can be saved before it has what the other one shares")
+	}
+	return &q
+}
+
+// isLost has a program go on from a record whose partner has ended: it isn't in the way of others,
+// and it alone ends as soon as it is to go on. What has no partner's fault is refused.
+func (p *partner) isLost(t *testing.T, s sections) {
+	t.Helper()
+	q := p.again(t, savedBase, s)
+	defer q.end()
+	c := q.dial(t)
+	if err := q.join(); err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err := c.Receive(); err != nil || m.Kind != handover.KindJoined || m.Error != "" ||
+		!errors.Is(q.lost, sharing.ErrGone) {
+		t.Errorf("the partner is gone: %+v, %v; it ends with %v", m, err, q.lost)
+	}
+	if q.saving.Unsavable() == nil {
+		t.Error("it can be saved without what it had of its partner")
+	}
+	q.lost = nil
+	offer, err := q.sharing.Realm.OpenAs(offers.Secret(p.nameOfTaken(t, s)), offers.Memory,
+		make([]byte, 16), -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer offer.Close()
+	if err := q.join(); err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err := c.Receive(); err != nil || m.Error == "" || q.lost != nil {
+		t.Errorf("something else is offered: %+v, %v; it ends with %v", m, err, q.lost)
+	}
+}
+
+// nameOfTaken is the name of what a saved program has of its partner.
+func (p *partner) nameOfTaken(t *testing.T, s sections) []byte {
+	t.Helper()
+	x, err := saved.Decode(s[savedvm.StateName])
+	if err != nil || len(x.Shared.Mapped) != 1 {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	return x.Shared.Mapped[0].Name
+}
+
+// TestSharedIsRestored: two programs that share memory and events with each other go on in other
+// workers, with the same addresses and handles, and share them as before. A third one can have it,
+// too.
+func TestSharedIsRestored(t *testing.T) {
+	a, b := newPartner(t, savedBase), newPartner(t, otherSavedBase)
+	a.takes(t, b)
+	b.takes(t, a)
+	space.Bytes(a.memory, 8*piece)[7] = 71
+	space.Bytes(a.mapped, 8*piece)[9] = 92
+	savedA, savedB := a.saved(t), b.saved(t)
+	a.end()
+	b.end()
+	a.isLost(t, savedA)
+	a = a.again(t, savedBase, savedA)
+	defer a.end()
+	b = b.again(t, otherSavedBase, savedB)
+	defer b.end()
+	for _, p := range []*partner{a, b} {
+		if err := errors.Join(p.saving.Join(), p.saving.Unsavable()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, want := range map[uint64]byte{a.memory + 7: 71, b.mapped + 7: 71, b.memory + 9: 92,
+		a.mapped + 9: 92} {
+		if got := space.Bytes(at, 1)[0]; got != want {
+			t.Errorf("at %#x is %d, want %d", at, got, want)
+		}
+	}
+	space.Bytes(b.mapped, 8*piece)[11] = 13
+	if got := space.Bytes(a.memory, 8*piece)[11]; got != 13 {
+		t.Errorf("what the other one wrote is %d, want 13", got)
+	}
+	a.does(t, gpubackend.OpEventRecordWithFlags, a.event, 0, 0)
+	b.does(t, gpubackend.OpStreamWaitEvent, 0, b.opened, 0)
+	b.does(t, gpubackend.OpIpcCloseMemHandle, b.whole)
+	b.takes(t, a)
+	if got := space.Bytes(b.mapped, 8*piece)[11]; got != 13 {
+		t.Errorf("opened once more, it is %d, want 13", got)
+	}
+	a.want(t, gpubackend.InvalidContext, gpubackend.OpIpcOpenMemHandle, a.handle...)
+	a.does(t, gpubackend.OpMemFree, a.memory)
+	b.want(t, gpubackend.InvalidValue, gpubackend.OpIpcOpenMemHandle, a.handle...)
+	if err := b.saving.Unsavable(); !errors.Is(err, sharing.ErrGone) {
+		t.Errorf("it has memory that the other one has freed: %v", err)
+	}
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// TestSharedSuspendedToAFile suspends a VM to a file and resumes it from there, again and again,
+// while two processes compute in turn, in memory that one has of the other, and wait for each
+// other's events. The workers of both end, and others go on. The memory is opened again now and
+// then, by the handle that was handed on at the beginning.
+func TestSharedSuspendedToAFile(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keepsshared"), "0", "handles")
+		p.allGoOn(t, 2)
+		file := filepath.Join(t.TempDir(), "state")
+		for range times(3, 20) {
+			p.must(t, "suspend", "--to", file)
+			if a := p.answer(t); len(a.Programs) != 0 || used(a) != 0 {
+				t.Fatalf("%+v, %d bytes are used, want no program, none", a.Programs, used(a))
+			}
+			p.must(t, "resume", "--from", file)
+			p.allGoOn(t, 2)
+		}
+	})
+}
