@@ -3,6 +3,8 @@
 package cuda
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -84,6 +86,26 @@ func TestGraphMemoryThatIsInUse(t *testing.T) {
 		gpubackend.OutOfMemory)
 	drivertest.Tell("fake_graph_used", 0)
 	alloc(t, d, 50<<20)
+}
+
+// TestUsedGraphMemoryIsNotSaved, though no graph is left that could tell of it.
+func TestUsedGraphMemoryIsNotSaved(t *testing.T) {
+	for _, limit := range []uint64{0, 100 << 20} {
+		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
+			d := limited(t, limit)
+			e := allocatingGraph(t, d, 60<<20)
+			must(t, "launch", d.GraphLaunch(e, 0))
+			drivertest.Tell("fake_graph_used", 60<<20)
+			must(t, "destroy", d.GraphExecDestroy(e))
+			if why := d.Unsavable(); !strings.Contains(why, "a graph has allocated") {
+				t.Errorf("it is refused because of %q", why)
+			}
+			drivertest.Tell("fake_graph_used", 0)
+			if why := d.Unsavable(); why != "" {
+				t.Errorf("nothing is in use, and it is refused because of %q", why)
+			}
+		})
+	}
 }
 
 // TestFreeOfGraphMemory: the driver frees what a graph allocated, at once or in a stream, and

@@ -16,7 +16,9 @@ import (
 // events, modules and functions get other handles, which only the worker sees. Code's variables are
 // in the window, too, if Options.MovableCode says so, and programs know constants by addresses that
 // are chosen here. Arrays are made anew, and given their content, as constants are. Graphs are made
-// anew as package exec has them. Programs with variables elsewhere can't be saved.
+// anew as package exec has them. Programs with variables elsewhere can't be saved. Nor can those
+// whose graphs allocate or have conditions: the driver chooses the memory's addresses and the
+// conditions' handles, which kernels have, and nobody can say beforehand what it will choose.
 
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
@@ -31,6 +33,9 @@ func (d *Device) Unsavable() string {
 	}
 	if modules, libraries := d.Placed(); modules+libraries > 0 {
 		return "its code has managed variables"
+	}
+	if d.InUse() {
+		return "memory that a graph has allocated is in use"
 	}
 	if why := d.textureRoom.Unsavable(); why != "" {
 		return why

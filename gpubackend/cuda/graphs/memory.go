@@ -203,6 +203,16 @@ func (x *Graphs) bytes(gpu int, attribute uint64) uint64 {
 	return bytes
 }
 
+// InUse says whether memory of graphs is allocated now, whether it counts or not.
+func (x *Graphs) InUse() bool {
+	for gpu := range x.gpus.Len() {
+		if x.bytes(gpu, cudaabi.GraphMemAttrUsedMemCurrent) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Measure counts what graphs have now, if any graph allocates.
 func (x *Graphs) Measure() {
 	if x.any {
