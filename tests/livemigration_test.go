@@ -16,8 +16,9 @@ import (
 )
 
 // keepers are programs that compute and compare without end, with what they keep on the GPU: memory
-// of all kinds, mapped by hand, too, graphs, arrays, textures and surfaces, and other objects.
-var keepers = []string{"keeps", "keepsgraphs", "keepsarrays", "keepsobjects",
+// of all kinds, mapped by hand, too, graphs, with conditions and memory, too, arrays, textures and
+// surfaces, and other objects.
+var keepers = []string{"keeps", "keepsgraphs", "keepsgraphparts", "keepsarrays", "keepsobjects",
 	"keepsmapped"}
 
 // migrations is how often a test migrates its VM, by day and at night. `make migrations` sets

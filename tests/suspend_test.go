@@ -134,8 +134,11 @@ func (p *policyRig) must(t *testing.T, name string, options ...string) string {
 // only what has changed is written to the file.
 func TestSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keeps") }
 
-// TestGraphsSuspendedToAFile does the same with graphs of all kinds that can be saved.
+// TestGraphsSuspendedToAFile does the same with graphs of all kinds that go to a file on any GPU.
 func TestGraphsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsgraphs") }
+
+// TestGraphPartsSuspendedToAFile does the same with conditions and memory of graphs.
+func TestGraphPartsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsgraphparts") }
 
 // TestArraysSuspendedToAFile does the same with arrays, textures and surfaces.
 func TestArraysSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsarrays") }

@@ -15,7 +15,7 @@ import (
 // stayers are programs that can't be saved, and the reasons that must be given for each.
 var stayers = map[string][]string{
 	"keepsshared": {"shared_memory", "shared_pools"},
-	"keepsfixed":  {"graphs", "green_contexts"},
+	"keepsfixed":  {"green_contexts"},
 }
 
 // togetherScript runs several programs without end, and ends when one of them ends.

@@ -22,7 +22,7 @@ func (d *Device) Unsavable() string {
 	if d.Heaps() > 0 {
 		return "its kernels allocate memory with malloc"
 	}
-	if n := d.Strange(d.placed() + len(d.ArrayPlaces())); n != 0 {
+	if n := d.Strange(d.placed() + len(d.ArrayPlaces()) + d.Graphs.Held().Allocations); n != 0 {
 		return "device memory is in use whose owner isn't known"
 	}
 	if d.Dangling() {

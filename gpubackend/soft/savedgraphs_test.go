@@ -25,8 +25,7 @@ type graphRig struct {
 	inner, outer     gpubackend.Graph
 	first, second    gpubackend.GraphNode
 	made             []gpubackend.Graph
-	graphs           []gpubackend.GraphState
-	execs            []gpubackend.ExecState
+	states           *gpubackend.GraphStates
 	changed, removed gpubackend.GraphExec
 }
 
@@ -55,28 +54,28 @@ func newGraphRig(t *testing.T) *graphRig {
 	ok(t, result)
 	ok(t, r.GraphDestroy(r.outer))
 	var err error
-	if r.graphs, r.execs, err = r.save(); err != nil {
+	if r.states, err = r.save(); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func (r *graphRig) save() ([]gpubackend.GraphState, []gpubackend.ExecState, error) {
+func (r *graphRig) save() (*gpubackend.GraphStates, error) {
 	return r.SaveGraphs(r.made, []gpubackend.GraphExec{r.changed, r.removed})
 }
 
 // TestSavedGraphs: another device has the same graphs, and the executable ones do what they did.
 func TestSavedGraphs(t *testing.T) {
 	r := newGraphRig(t)
-	if len(r.graphs) != 2 || len(r.execs) != 2 || r.FixedGraphs() != 0 {
-		t.Fatalf("%+v, %+v", r.graphs, r.execs)
+	if len(r.states.Graphs) != 2 || len(r.states.Execs) != 2 || r.FixedGraphs() != 0 {
+		t.Fatalf("%+v", r.states)
 	}
 	o, m := r.options, r.moveAway(t)
 	d := again(t, o, m)
 	ok(t, d.TakeAllocation(gpubackend.Allocation{Address: r.at, Bytes: 1000}))
 	ok(t, d.LoadPieces(m.pieces, m.image))
-	ok(t, d.RestoreGraphs(r.graphs, r.execs))
-	for _, e := range r.execs {
+	ok(t, d.RestoreGraphs(r.states))
+	for _, e := range r.states.Execs {
 		ok(t, d.GraphLaunch(e.Exec, 0))
 		ok(t, wait(t, d.ContextQuery))
 	}
@@ -84,7 +83,8 @@ func TestSavedGraphs(t *testing.T) {
 		t.Errorf("the last one has written %v", b)
 	}
 	space.Bytes(r.at, 1)[0] = 77
-	changed, first, second := r.execs[0].Exec, r.graphs[0].Nodes[0].Node, r.graphs[0].Nodes[1].Node
+	nodes := r.states.Graphs[0].Nodes
+	changed, first, second := r.states.Execs[0].Exec, nodes[0].Node, nodes[1].Node
 	ok(t, d.GraphLaunch(changed, 0))
 	ok(t, wait(t, d.ContextQuery))
 	if b := space.Bytes(r.at, 3); b[0] != 77 || b[1] != 9 {
@@ -95,7 +95,7 @@ func TestSavedGraphs(t *testing.T) {
 		len(after) != 1 || after[0] != first {
 		t.Errorf("it comes after %v", after)
 	}
-	clone := r.graphs[1]
+	clone := r.states.Graphs[1]
 	same, result := d.GraphNodeFindInClone(second, clone.Graph)
 	ok(t, result)
 	if same != clone.Nodes[1].Node {
@@ -103,51 +103,53 @@ func TestSavedGraphs(t *testing.T) {
 	}
 }
 
-// TestGraphsThatCantBeSaved: memory that they use is gone, or they have a condition.
+// TestGraphsThatCantBeSaved: memory that they use is gone.
 func TestGraphsThatCantBeSaved(t *testing.T) {
 	r := newGraphRig(t)
 	ok(t, r.MemFree(r.at))
-	if _, _, err := r.save(); err == nil {
+	if _, err := r.save(); err == nil {
 		t.Error("memory is gone")
-	}
-	r = newGraphRig(t)
-	_, result := r.GraphConditionalHandle(r.inner, 0, 0)
-	ok(t, result)
-	if _, _, err := r.save(); err == nil || r.FixedGraphs() != 1 {
-		t.Errorf("it has a condition: %v, %d", err, r.FixedGraphs())
 	}
 }
 
 // TestStrangeGraphs: graphs that can't have been saved aren't made.
 func TestStrangeGraphs(t *testing.T) {
 	for name, spoil := range map[string]func(r *graphRig){
-		"another context":      func(r *graphRig) { r.graphs[0].Nodes[0].Context = 5 },
-		"after none":           func(r *graphRig) { r.graphs[0].Nodes[0].After = []int{2} },
-		"after less than none": func(r *graphRig) { r.graphs[0].Nodes[0].After = []int{-1} },
-		"after itself":         func(r *graphRig) { r.graphs[0].Nodes[0].After = []int{0} },
-		"twice after":          func(r *graphRig) { r.graphs[0].Nodes[1].After = []int{0, 0} },
+		"another context": func(r *graphRig) { r.states.Graphs[0].Nodes[0].Context = 5 },
+		"after none":      func(r *graphRig) { r.states.Graphs[0].Nodes[0].After = []int{2} },
+		"after less than none": func(r *graphRig) {
+			r.states.Graphs[0].Nodes[0].After = []int{-1}
+		},
+		"after itself": func(r *graphRig) { r.states.Graphs[0].Nodes[0].After = []int{0} },
+		"twice after":  func(r *graphRig) { r.states.Graphs[0].Nodes[1].After = []int{0, 0} },
 		"an edge with a port": func(r *graphRig) {
-			r.graphs[0].Nodes[1].Edges = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+			r.states.Graphs[0].Nodes[1].Edges = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 		},
 		"a node twice": func(r *graphRig) {
-			r.graphs[0].Nodes[1].Node = r.graphs[0].Nodes[0].Node
+			r.states.Graphs[0].Nodes[1].Node = r.states.Graphs[0].Nodes[0].Node
 		},
-		"a copy of none":    func(r *graphRig) { r.graphs[1].Nodes[0].Origin = 4 },
-		"no child":          func(r *graphRig) { r.execs[1].Graph.Nodes[0].Child = nil },
-		"a child of a fill": func(r *graphRig) { r.graphs[0].Nodes[0].Child = &r.graphs[1] },
-		"memory":            func(r *graphRig) { r.graphs[0].Nodes[0].What.Fill.Dst = 1 },
-		"a kind":            func(r *graphRig) { r.graphs[0].Nodes[0].What.Type = 99 },
+		"a copy of none": func(r *graphRig) { r.states.Graphs[1].Nodes[0].Origin = 4 },
+		"no child":       func(r *graphRig) { r.states.Execs[1].Graph.Nodes[0].Child = nil },
+		"a child of a fill": func(r *graphRig) {
+			r.states.Graphs[0].Nodes[0].Child = &r.states.Graphs[1]
+		},
+		"memory": func(r *graphRig) { r.states.Graphs[0].Nodes[0].What.Fill.Dst = 1 },
+		"a kind": func(r *graphRig) { r.states.Graphs[0].Nodes[0].What.Type = 99 },
 		"an allocation": func(r *graphRig) {
-			r.graphs[0].Nodes[0].What.Type = gpubackend.NodeMemAlloc
+			r.states.Graphs[0].Nodes[0].What.Type = gpubackend.NodeMemAlloc
 		},
-		"a ring":                 func(r *graphRig) { r.execs[0].Graph.Nodes[0].After = []int{1} },
-		"flags":                  func(r *graphRig) { r.execs[0].Flags = 1 << 40 },
-		"made of none":           func(r *graphRig) { r.execs[0].Source = 4 },
-		"disabled what can't be": func(r *graphRig) { r.execs[1].Graph.Nodes[0].Disabled = true },
+		"a ring": func(r *graphRig) {
+			r.states.Execs[0].Graph.Nodes[0].After = []int{1}
+		},
+		"flags":        func(r *graphRig) { r.states.Execs[0].Flags = 1 << 40 },
+		"made of none": func(r *graphRig) { r.states.Execs[0].Source = 4 },
+		"disabled what can't be": func(r *graphRig) {
+			r.states.Execs[1].Graph.Nodes[0].Disabled = true
+		},
 	} {
 		r := newGraphRig(t)
 		spoil(r)
-		if r.RestoreGraphs(r.graphs, r.execs) == gpubackend.Success {
+		if r.RestoreGraphs(r.states) == gpubackend.Success {
 			t.Errorf("%s: it is made", name)
 		}
 	}

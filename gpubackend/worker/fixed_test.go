@@ -24,6 +24,7 @@ func TestFixed(t *testing.T) {
 	r.want(t, 0, gpubackend.OpMemAddressReserve, reservation(0), piece)
 	graph := r.want(t, 0, gpubackend.OpGraphCreate, 0)
 	r.want(t, 0, gpubackend.OpGraphInstantiateWithFlags, graph, 0)
+	r.want(t, 0, gpubackend.OpGraphConditionalHandle, graph, 0, 0)
 	told := func() fixed.Counts {
 		t.Helper()
 		r.tellFixed()
@@ -52,14 +53,6 @@ func TestFixed(t *testing.T) {
 		kind      fixed.Kind
 		make, end func()
 	}{
-		"graph with a condition": {
-			fixed.Graphs,
-			func() {
-				made = r.want(t, 0, gpubackend.OpGraphCreate, 0)
-				r.want(t, 0, gpubackend.OpGraphConditionalHandle, made, 0, 0)
-			},
-			func() { r.want(t, 0, gpubackend.OpGraphDestroy, made) },
-		},
 		"linker": {
 			fixed.Linkers,
 			func() { made = r.want(t, 0, gpubackend.OpLinkCreate, none, 0, 0, 0) },

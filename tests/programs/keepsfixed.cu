@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What keeps a program where it is, used round after round: as many as the argument says, 0 for no
-// end. Memory of graphs' nodes, memory that kernels allocate, a green context, and a linker that
-// takes several rounds; and memory that is mapped by hand and mapped anew, which moves. All is
-// compared each round.
+// end. Memory of graphs' nodes (which keeps it on a real GPU only), memory that kernels allocate, a
+// green context, and a linker that takes several rounds; and memory that is mapped by hand and
+// mapped anew, which moves. All is compared each round.
 #include "driver.h"
 #include <vector>
 

@@ -38,14 +38,37 @@ const conditionTag = 0xc04d << 48
 func (c *conditionTable) make(g *Graph, initial uint32, assign bool) *Condition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.last++
+	return c.addLocked(conditionTag|c.last, g, initial, assign)
+}
+
+func (c *conditionTable) addLocked(
+	handle uint64, g *Graph, initial uint32, assign bool,
+) *Condition {
 	if c.all == nil {
 		c.all = map[uint64]*Condition{}
 	}
-	c.last++
-	x := &Condition{handle: conditionTag | c.last, graph: g, Initial: initial, Assign: assign,
-		users: 1}
+	x := &Condition{handle: handle, graph: g, Initial: initial, Assign: assign, users: 1}
 	x.Value.Store(initial)
-	c.all[x.handle] = x
+	c.all[handle] = x
+	return x
+}
+
+// mostConditions is more than any program makes.
+const mostConditions = 1 << 40
+
+// remake makes a condition that another device had, with one user, for a graph that isn't there
+// yet; nil: no device can have had it.
+func (c *conditionTable) remake(s *gpubackend.ConditionState) *Condition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	number := s.Handle - conditionTag
+	if number == 0 || number > mostConditions || c.all[s.Handle] != nil {
+		return nil
+	}
+	c.last = max(c.last, number)
+	x := c.addLocked(s.Handle, &Graph{}, s.Initial, s.Assign)
+	x.Value.Store(s.Value)
 	return x
 }
 
@@ -103,27 +126,35 @@ func (x *Graphs) GraphConditionalHandle(
 	return c.handle, gpubackend.Success
 }
 
+// mostBodies is how many graphs a conditional node may have, by its kind.
+var mostBodies = map[uint64]uint64{cudaabi.GraphCondIf: 2, cudaabi.GraphCondWhile: 1,
+	cudaabi.GraphCondSwitch: cudaabi.MaxConditionalBodies}
+
 // checkConditional checks a conditional node.
 func (x *Graphs) checkConditional(n *gpubackend.Node) gpubackend.Result {
 	c := x.conditions.find(n.Handle)
-	most := map[uint64]uint64{cudaabi.GraphCondIf: 2, cudaabi.GraphCondWhile: 1,
-		cudaabi.GraphCondSwitch: cudaabi.MaxConditionalBodies}[n.Kind]
-	if c == nil || c.node != nil || n.Bodies == 0 || n.Bodies > most {
+	if c == nil || c.node != nil || n.Bodies == 0 || n.Bodies > mostBodies[n.Kind] {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success
 }
 
-// giveBodies makes the graphs of a conditional node. Its condition belongs to its graph, or to a
-// graph that contains it.
-func (x *Graphs) giveBodies(n *Node) gpubackend.Result {
-	c := x.conditions.find(n.What.Handle)
-	g := n.graph
+// suits says whether a condition belongs to a graph, or to one that contains it.
+func (c *Condition) suits(g *Graph) bool {
 	for g != c.graph {
 		if g.Owner == nil {
-			return gpubackend.InvalidValue
+			return false
 		}
 		g = g.Owner.graph
+	}
+	return true
+}
+
+// giveBodies makes the graphs of a conditional node.
+func (x *Graphs) giveBodies(n *Node) gpubackend.Result {
+	c := x.conditions.find(n.What.Handle)
+	if !c.suits(n.graph) {
+		return gpubackend.InvalidValue
 	}
 	for range n.What.Bodies {
 		b, result := x.Make()

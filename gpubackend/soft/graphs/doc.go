@@ -10,7 +10,7 @@
 //
 // Files: graph.go (the room, graphs, adding nodes), node.go (what nodes do), list.go (edges),
 // copy.go, condition.go, memory.go (what graphs allocate), limits.go (what they count for),
-// saved.go (for another device).
+// saved.go (for another device), restored.go (the same again).
 //
 // Handles and descriptions come from the guest: they are looked up, copied and checked, and all is
 // bounded (Charge). A Graphs belongs to one goroutine, but for conditions, which kernels set.

@@ -3,28 +3,30 @@
 package graphs
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // Why graphs can't be made again.
 var (
 	errCaptured = errors.New("a stream is captured into a graph")
-	errKind     = errors.New("a graph allocates memory or has conditions")
 	errGone     = errors.New("a graph names memory, a function or an event that is gone")
 )
 
-// FixedGraphs implements gpubackend.SavingGraphs: memory that graphs allocate, and conditions.
-func (x *Graphs) FixedGraphs() int {
-	x.conditions.mu.RLock()
-	defer x.conditions.mu.RUnlock()
-	return len(x.memory) + len(x.conditions.all)
-}
+// FixedGraphs implements gpubackend.SavingGraphs: all can be made again.
+func (x *Graphs) FixedGraphs() int { return 0 }
 
-// States are what graphs are.
-func (x *Graphs) States(graphs []gpubackend.Graph) (list []gpubackend.GraphState, err error) {
+// States are what graphs are, and what all graphs, executable ones too, have of conditions and
+// memory.
+func (x *Graphs) States(graphs []gpubackend.Graph) (*gpubackend.GraphStates, error) {
+	all := &gpubackend.GraphStates{
+		Conditions: x.conditionStates(), Memory: x.memoryStates(), Peaks: x.peaks(),
+	}
 	for _, h := range graphs {
 		g, result := x.Find(h)
 		if result != gpubackend.Success {
@@ -37,17 +39,53 @@ func (x *Graphs) States(graphs []gpubackend.Graph) (list []gpubackend.GraphState
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, *s)
+		all.Graphs = append(all.Graphs, *s)
 	}
-	return list, nil
+	return all, nil
+}
+
+func (x *Graphs) conditionStates() (list []gpubackend.ConditionState) {
+	x.conditions.mu.RLock()
+	defer x.conditions.mu.RUnlock()
+	for _, c := range x.conditions.all {
+		s := gpubackend.ConditionState{
+			Handle: c.handle, Initial: c.Initial, Value: c.Value.Load(), Assign: c.Assign,
+		}
+		if g, _ := x.Find(gpubackend.Graph(c.graph.Handle)); g == c.graph {
+			s.Graph = gpubackend.Graph(g.Handle)
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b gpubackend.ConditionState) int {
+		return cmp.Compare(a.Handle, b.Handle)
+	})
+	return list
+}
+
+func (x *Graphs) memoryStates() (list []gpubackend.GraphMemory) {
+	for _, address := range slices.Sorted(maps.Keys(x.memory)) {
+		m := x.memory[address]
+		list = append(list, gpubackend.GraphMemory{
+			Address: address, Bytes: m.bytes, Context: m.Context.Handle(), Live: m.live,
+		})
+	}
+	return list
+}
+
+func (x *Graphs) peaks() (list []gpubackend.GraphMemoryPeak) {
+	for _, gpu := range slices.Sorted(maps.Keys(x.uses)) {
+		u := x.uses[gpu]
+		list = append(list, gpubackend.GraphMemoryPeak{
+			Device: uint64(gpu), Used: u[cudaabi.GraphMemAttrUsedMemHigh],
+			Reserved: u[cudaabi.GraphMemAttrReservedMemHigh],
+		})
+	}
+	return list
 }
 
 // State is one graph.
 func (x *Graphs) State(g *Graph) (*gpubackend.GraphState, error) {
 	s := &gpubackend.GraphState{Graph: gpubackend.Graph(g.Handle)}
-	if len(g.conditions) > 0 {
-		return nil, errKind
-	}
 	at := make(map[*Node]int, len(g.Nodes))
 	for i, n := range g.Nodes {
 		at[n] = i
@@ -75,110 +113,24 @@ func (x *Graphs) nodeState(n *Node) (s gpubackend.NodeState, err error) {
 		}
 	}
 	switch n.What.Type {
-	case gpubackend.NodeMemAlloc, gpubackend.NodeMemFree, gpubackend.NodeConditional:
-		return s, errKind
 	case gpubackend.NodeGraph:
 		s.Child, err = x.State(n.Inner[0])
+	case gpubackend.NodeConditional:
+		for _, g := range n.Inner {
+			body, err := x.State(g)
+			if err != nil {
+				return s, err
+			}
+			s.Bodies = append(s.Bodies, body)
+		}
+	case gpubackend.NodeMemAlloc:
+		if x.memory[n.What.Address] != n.Memory {
+			err = errGone
+		}
 	default:
 		if x.checkNode(&n.What) != gpubackend.Success {
 			err = errGone
 		}
 	}
 	return s, err
-}
-
-// Remaking makes graphs again. It knows which nodes were made of which.
-type Remaking struct {
-	graphs *Graphs
-	made   map[gpubackend.GraphNode]*Node // by the handles that they had
-	copies map[*Node]gpubackend.GraphNode // what they are copies of, by those handles
-}
-
-// Remaking begins to make graphs again.
-func (x *Graphs) Remaking() *Remaking {
-	return &Remaking{x, map[gpubackend.GraphNode]*Node{}, map[*Node]gpubackend.GraphNode{}}
-}
-
-// Graph makes a graph. If it is named, it and its nodes get new handles, which replace the old ones
-// in the state. On failure nothing is given back: the device is then of no more use.
-func (r *Remaking) Graph(s *gpubackend.GraphState, named bool) (*Graph, gpubackend.Result) {
-	x := r.graphs
-	if result := x.Charge(graphBytes); result != gpubackend.Success {
-		return nil, result
-	}
-	g := &Graph{}
-	if named {
-		g.Handle = x.options.Handles.Add(g)
-	}
-	for i := range s.Nodes {
-		n, result := r.node(g, &s.Nodes[i], named)
-		if result != gpubackend.Success {
-			return nil, result
-		}
-		g.Nodes = append(g.Nodes, n)
-	}
-	for i, n := range g.Nodes {
-		if !PlainEdges(s.Nodes[i].Edges) {
-			return nil, gpubackend.NotSupported
-		}
-		for _, b := range s.Nodes[i].After {
-			if b < 0 || b >= len(g.Nodes) || b == i || slices.Contains(n.After, g.Nodes[b]) {
-				return nil, gpubackend.InvalidValue
-			}
-			n.After = append(n.After, g.Nodes[b])
-		}
-	}
-	s.Graph = gpubackend.Graph(g.Handle)
-	return g, gpubackend.Success
-}
-
-func (r *Remaking) node(g *Graph, s *gpubackend.NodeState, named bool) (*Node, gpubackend.Result) {
-	x := r.graphs
-	c, _, result := x.options.Contexts.Find(uint64(s.Context))
-	if result != gpubackend.Success {
-		return nil, result
-	}
-	n := &Node{graph: g, Context: c, What: detached(&s.What)}
-	if result := x.Charge(n.bytes() + edgeBytes*len(s.After)); result != gpubackend.Success {
-		return nil, result
-	}
-	switch t := s.What.Type; {
-	case (t == gpubackend.NodeGraph) != (s.Child != nil):
-		return nil, gpubackend.InvalidValue
-	case t == gpubackend.NodeMemAlloc, t == gpubackend.NodeMemFree, t == gpubackend.NodeConditional:
-		return nil, gpubackend.NotSupported
-	case t == gpubackend.NodeGraph:
-		child, result := r.Graph(s.Child, named)
-		if result != gpubackend.Success {
-			return nil, result
-		}
-		n.Inner, child.Owner = []*Graph{child}, n
-		n.What.Child, n.What.Moved = gpubackend.Graph(child.Handle), false
-	default:
-		if result := x.checkNode(&n.What); result != gpubackend.Success {
-			return nil, result
-		}
-	}
-	if s.Origin != 0 {
-		r.copies[n] = s.Origin
-	}
-	if named {
-		n.Handle = x.options.Handles.Add(n)
-		if r.made[s.Node] != nil {
-			return nil, gpubackend.InvalidValue
-		}
-		r.made[s.Node] = n
-		s.Node = gpubackend.GraphNode(n.Handle)
-	}
-	return n, gpubackend.Success
-}
-
-// Done tells nodes what they are copies of.
-func (r *Remaking) Done() gpubackend.Result {
-	for n, of := range r.copies {
-		if n.Origin = r.made[of]; n.Origin == nil || n.Origin == n {
-			return gpubackend.InvalidValue
-		}
-	}
-	return gpubackend.Success
 }

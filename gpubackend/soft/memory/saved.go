@@ -4,6 +4,7 @@ package memory
 
 import (
 	"io"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
@@ -57,6 +58,20 @@ func (m *Memory) TakeSegment(addr uint64, file int, start int64, bytes uint64) g
 		return gpubackend.OutOfMemory
 	}
 	return gpubackend.Success
+}
+
+// TakeOther takes over memory that Alloc has given. It says of which GPU it is.
+func (m *Memory) TakeOther(
+	k ledger.Kind, addr, bytes uint64,
+) (gpu int, result gpubackend.Result) {
+	if !m.space.InWindow(addr) || m.PlaceNext(addr) != nil {
+		return 0, gpubackend.InvalidValue
+	}
+	heap := m.space.HeapOf(addr)
+	if at, err := heap.AllocAs(k, bytes); err != nil || at != addr {
+		return 0, gpubackend.InvalidValue
+	}
+	return slices.Index(m.space.Heaps(), heap), gpubackend.Success
 }
 
 // PlaceNext says where the next allocation goes, while the layout is restored.

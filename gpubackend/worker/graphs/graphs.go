@@ -44,9 +44,12 @@ type Graphs struct {
 	Config
 	graph map[gpubackend.Graph]uint64
 	node  map[gpubackend.GraphNode]uint64
-	child map[uint64]uint64 // the child graph of a node, which ends with it; both by handle
+	inner map[uint64][]uint64 // the graphs in a node, which end with it; all by handle
 	// the graph that was named last: the nodes that are named next belong to it
-	recent   uint64
+	recent uint64
+	// the node that was named last: the bodies that are named next are in it
+	recentNode uint64
+
 	full     bool // the current call found no room for a name
 	captures captures
 }
@@ -55,7 +58,7 @@ type Graphs struct {
 func New(c Config) *Graphs {
 	return &Graphs{
 		Config: c, graph: map[gpubackend.Graph]uint64{}, node: map[gpubackend.GraphNode]uint64{},
-		child:    map[uint64]uint64{},
+		inner:    map[uint64][]uint64{},
 		captures: captures{},
 	}
 }

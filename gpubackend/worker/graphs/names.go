@@ -4,6 +4,7 @@ package graphs
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
@@ -53,9 +54,16 @@ func (s *Graphs) NameGraph(g gpubackend.Graph, parent uint64) uint64 {
 func (s *Graphs) nameChild(g gpubackend.Graph, node uint64) uint64 {
 	h := s.NameGraph(g, s.Objects.Parent(node))
 	if _, ok := s.Objects.Lookup(object.GraphNode, node); ok && h != 0 {
-		s.child[node] = h
+		s.inNode(node, h)
 	}
 	return h
+}
+
+// inNode notes that a graph ends with a node.
+func (s *Graphs) inNode(node, graph uint64) {
+	if !slices.Contains(s.inner[node], graph) {
+		s.inner[node] = append(s.inner[node], graph)
+	}
 }
 
 // NameGraphNode gives a node its handle. of is its graph, or another node of its graph; otherwise
@@ -66,6 +74,7 @@ func (s *Graphs) NameGraphNode(n gpubackend.GraphNode, of uint64) uint64 {
 	}
 	if h := s.node[n]; h != 0 {
 		if _, ok := s.Objects.Lookup(object.GraphNode, h); ok {
+			s.recentNode = h
 			return h
 		}
 	}
@@ -80,7 +89,7 @@ func (s *Graphs) NameGraphNode(n gpubackend.GraphNode, of uint64) uint64 {
 		return 0
 	}
 	h := s.Objects.Add(object.GraphNode, uint64(n), parent)
-	s.node[n] = h
+	s.node[n], s.recentNode = h, h
 	return h
 }
 
@@ -93,10 +102,14 @@ func (s *Graphs) NameGraphNodes(to []byte, nodes []gpubackend.GraphNode, of uint
 	return uint64(len(nodes))
 }
 
-// NameGraphs is NameGraphNodes for graphs that belong to nodes of a graph.
+// NameGraphs is NameGraphNodes for the bodies of the node of a graph that was named just before.
 func (s *Graphs) NameGraphs(to []byte, graphs []gpubackend.Graph, of uint64) uint64 {
 	for i, g := range graphs[:min(len(graphs), len(to)/8)] {
-		binary.LittleEndian.PutUint64(to[8*i:], s.NameGraph(g, of))
+		h := s.NameGraph(g, of)
+		binary.LittleEndian.PutUint64(to[8*i:], h)
+		if h != 0 {
+			s.inNode(s.recentNode, h)
+		}
 	}
 	return uint64(len(graphs))
 }
@@ -112,19 +125,21 @@ func (s *Graphs) ForgetGraphNode(handle uint64) {
 	native, _ := s.Objects.Lookup(object.GraphNode, handle)
 	delete(s.node, gpubackend.GraphNode(native))
 	s.Objects.Remove(handle)
-	if s.child[handle] != 0 {
+	if len(s.inner[handle]) > 0 {
 		s.sweepGraphs()
 	}
 }
 
-// sweepChildren removes the child graphs of nodes that are gone, which may have such nodes, too.
-func (s *Graphs) sweepChildren() {
+// sweepInner removes the graphs in nodes that are gone, which may have such nodes, too.
+func (s *Graphs) sweepInner() {
 	for again := true; again; {
 		again = false
-		for n, child := range s.child {
+		for n, graphs := range s.inner {
 			if _, ok := s.Objects.Lookup(object.GraphNode, n); !ok {
-				delete(s.child, n)
-				s.Objects.Remove(child)
+				delete(s.inner, n)
+				for _, g := range graphs {
+					s.Objects.Remove(g)
+				}
 				again = true
 			}
 		}
@@ -133,7 +148,7 @@ func (s *Graphs) sweepChildren() {
 
 // sweepGraphs drops the names of graphs and nodes that are gone.
 func (s *Graphs) sweepGraphs() {
-	s.sweepChildren()
+	s.sweepInner()
 	for g, h := range s.graph {
 		if _, ok := s.Objects.Lookup(object.Graph, h); !ok {
 			delete(s.graph, g)

@@ -25,38 +25,66 @@ type Restoring struct {
 
 // Restore makes saved graphs again, in empty Graphs. All else is there already.
 func (s *Graphs) Restore(saved *Saved, with *Restoring) error {
-	if len(saved.Graphs)+len(saved.Execs) == 0 {
-		return nil
+	all, err := s.states(saved, with)
+	if err != nil {
+		return err
 	}
-	graphs := make([]gpubackend.GraphState, len(saved.Graphs))
-	for i := range graphs {
-		if err := s.state(&saved.Graphs[i], &graphs[i], with); err != nil {
-			return err
-		}
-	}
-	execs := make([]gpubackend.ExecState, len(saved.Execs))
-	for i := range execs {
-		x := &saved.Execs[i]
-		execs[i].Source, execs[i].Flags = gpubackend.Graph(x.Source), x.Flags
-		if err := s.state(&x.Graph, &execs[i].Graph, with); err != nil {
-			return err
-		}
-	}
-	if result := s.Driver.RestoreGraphs(graphs, execs); result != gpubackend.Success {
+	if result := s.Driver.RestoreGraphs(all); result != gpubackend.Success {
 		return fmt.Errorf("make the graphs again: %w", result.Err())
 	}
-	for i := range graphs {
-		if err := s.nameAgain(&saved.Graphs[i], &graphs[i], 0, with.Next); err != nil {
+	for i := range all.Graphs {
+		err := s.nameAgain(&saved.Graphs[i], &all.Graphs[i], 0, with.Next)
+		if err != nil {
 			return err
 		}
 	}
-	for i := range execs {
-		err := s.again(object.GraphExec, uint64(execs[i].Exec), saved.Execs[i].Handle, 0, with.Next)
+	for i := range all.Execs {
+		err := s.again(object.GraphExec, uint64(all.Execs[i].Exec), saved.Execs[i].Handle, 0,
+			with.Next)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// states are what the device makes graphs of.
+func (s *Graphs) states(saved *Saved, with *Restoring) (*gpubackend.GraphStates, error) {
+	all := &gpubackend.GraphStates{
+		Graphs: make([]gpubackend.GraphState, len(saved.Graphs)),
+		Execs:  make([]gpubackend.ExecState, len(saved.Execs)),
+	}
+	for i := range all.Graphs {
+		if err := s.state(&saved.Graphs[i], &all.Graphs[i], with); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all.Execs {
+		x, to := &saved.Execs[i], &all.Execs[i]
+		to.Source, to.Flags = gpubackend.Graph(x.Source), x.Flags
+		if err := s.state(&x.Graph, &to.Graph, with); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range saved.Conditions {
+		all.Conditions = append(all.Conditions, gpubackend.ConditionState{
+			Handle: c.Handle, Graph: gpubackend.Graph(c.Graph), Initial: c.Initial, Value: c.Value,
+			Assign: c.Assign,
+		})
+	}
+	for _, m := range saved.Memory {
+		c, result := handles.Context(s.Objects, m.Context)
+		if result != gpubackend.Success {
+			return nil, fmt.Errorf("%w have memory of no context: %w", errSaved, result.Err())
+		}
+		all.Memory = append(all.Memory, gpubackend.GraphMemory{
+			Address: m.Address, Bytes: m.Bytes, Context: c, Live: m.Live,
+		})
+	}
+	for _, p := range saved.Peaks {
+		all.Peaks = append(all.Peaks, gpubackend.GraphMemoryPeak(p))
+	}
+	return all, nil
 }
 
 // state is the reverse of saving.graph: it makes the state from which the device makes a graph.
@@ -70,12 +98,16 @@ func (s *Graphs) state(g *SavedGraph, to *gpubackend.GraphState, with *Restoring
 		if result := s.decodeSaved(n, m, with); result != gpubackend.Success {
 			return fmt.Errorf("%w have a node that can't be: %w", errSaved, result.Err())
 		}
-		if n.Graph == nil {
-			continue
-		}
-		m.Child = &gpubackend.GraphState{}
-		if err := s.state(n.Graph, m.Child, with); err != nil {
-			return err
+		for k := range n.Graphs {
+			g := &gpubackend.GraphState{}
+			if err := s.state(&n.Graphs[k], g, with); err != nil {
+				return err
+			}
+			if m.What.Type == gpubackend.NodeGraph {
+				m.Child = g
+			} else {
+				m.Bodies = append(m.Bodies, g)
+			}
 		}
 	}
 	return nil
@@ -96,16 +128,27 @@ func (s *Graphs) decodeSaved(
 		return gpubackend.InvalidValue
 	}
 	to.What.Type = gpubackend.NodeType(kind)
-	if (to.What.Type == gpubackend.NodeGraph) != (n.Graph != nil) {
+	if !suits(to.What.Type, len(n.Graphs)) {
 		return gpubackend.InvalidValue
 	}
-	if n.Graph == nil {
+	if to.What.Type != gpubackend.NodeGraph {
 		c := call.New(with.Buffers)
 		c.Start(&arena.Command{Command: wire.Command{Context: n.Context}})
 		result = nodeDecoders[kind](s, &c, &to.What, n.Record)
 	}
 	to.What.Launch.Attributes = n.Attributes
 	return result
+}
+
+// suits says whether a node of a type may have so many graphs.
+func suits(t gpubackend.NodeType, graphs int) bool {
+	switch t {
+	case gpubackend.NodeGraph:
+		return graphs == 1
+	case gpubackend.NodeConditional:
+		return graphs > 0
+	}
+	return graphs == 0
 }
 
 // nameAgain gives a graph, and what is in it, their old handles.
@@ -128,14 +171,14 @@ func (s *Graphs) nameAgain(
 		if n.Handle != 0 {
 			s.node[m.Node] = n.Handle
 		}
-		if n.Graph == nil {
-			continue
-		}
-		if err := s.nameAgain(n.Graph, m.Child, was.Handle, next); err != nil {
-			return err
-		}
-		if n.Handle != 0 && n.Graph.Handle != 0 {
-			s.child[n.Handle] = n.Graph.Handle
+		for k, inner := range m.Inner() {
+			g := &n.Graphs[k]
+			if err := s.nameAgain(g, inner, was.Handle, next); err != nil {
+				return err
+			}
+			if n.Handle != 0 && g.Handle != 0 {
+				s.inNode(n.Handle, g.Handle)
+			}
 		}
 	}
 	return nil

@@ -14,8 +14,11 @@ import (
 
 // Saved has all graphs. Numbers of graphs and nodes only identify them; handles are the guest's.
 type Saved struct {
-	Graphs []SavedGraph
-	Execs  []SavedExec
+	Graphs     []SavedGraph
+	Execs      []SavedExec
+	Conditions []SavedCondition
+	Memory     []SavedMemory
+	Peaks      []SavedPeak
 }
 
 // SavedGraph is a graph.
@@ -24,18 +27,18 @@ type SavedGraph struct {
 	Nodes          []SavedNode
 }
 
-// SavedNode is a node. Its record is as in docs/commands.md; if it has a graph the record is only
-// its type.
+// SavedNode is a node. Its record is as in docs/commands.md; if it has a child graph the record is
+// only its type.
 type SavedNode struct {
-	Number, Handle uint64      // 0: it has none
-	Origin         uint64      // number of what it is a copy of; 0: nothing
-	Context        uint64      // handle
-	Record         []byte      // what it does
-	Attributes     []byte      // of a launch
-	After          []int       // positions of those that it comes after
-	Edges          []byte      // what is known of these edges; none: nothing
-	Graph          *SavedGraph // that it has
-	Disabled       bool        // in an executable graph
+	Number, Handle uint64       // 0: it has none
+	Origin         uint64       // number of what it is a copy of; 0: nothing
+	Context        uint64       // handle
+	Record         []byte       // what it does
+	Attributes     []byte       // of a launch
+	After          []int        // positions of those that it comes after
+	Edges          []byte       // what is known of these edges; none: nothing
+	Graphs         []SavedGraph // that it has: a child graph, or bodies
+	Disabled       bool         // in an executable graph
 }
 
 // SavedExec is an executable graph.
@@ -45,6 +48,24 @@ type SavedExec struct {
 	Flags  uint64
 	Graph  SavedGraph
 }
+
+// SavedCondition is a condition, by the number that kernels have.
+type SavedCondition struct {
+	Handle         uint64
+	Graph          uint64 // number of the graph for which it was made; 0: it is gone
+	Initial, Value uint32
+	Assign         bool
+}
+
+// SavedMemory is memory of graphs.
+type SavedMemory struct {
+	Address, Bytes uint64
+	Context        uint64 // handle
+	Live           bool   // it is allocated now
+}
+
+// SavedPeak is the most memory of graphs that a GPU has had.
+type SavedPeak struct{ Device, Used, Reserved uint64 }
 
 var (
 	errSaved = errors.New("the saved graphs")
@@ -61,10 +82,7 @@ type saving struct {
 
 // Save returns all graphs. No stream is captured, and all work is done.
 func (s *Graphs) Save() (*Saved, error) {
-	if s.Objects.Count(object.Graph)+s.Objects.Count(object.GraphExec) == 0 {
-		return &Saved{}, nil
-	}
-	graphs, execs, err := s.Driver.SaveGraphs(s.all())
+	all, err := s.Driver.SaveGraphs(s.all())
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +97,15 @@ func (s *Graphs) Save() (*Saved, error) {
 		}
 	}
 	saved := &Saved{}
-	for i := range graphs {
-		g, err := v.graph(&graphs[i], 0)
+	for i := range all.Graphs {
+		g, err := v.graph(&all.Graphs[i], 0)
 		if err != nil {
 			return nil, err
 		}
 		saved.Graphs = append(saved.Graphs, *g)
 	}
-	for i := range execs {
-		x := &execs[i]
+	for i := range all.Execs {
+		x := &all.Execs[i]
 		g, err := v.graph(&x.Graph, 0)
 		if err != nil {
 			return nil, err
@@ -101,7 +119,26 @@ func (s *Graphs) Save() (*Saved, error) {
 	if v.named != s.Saves() {
 		return nil, fmt.Errorf("%w has %d objects, not %d", errSaved, v.named, s.Saves())
 	}
-	return saved, nil
+	return saved, v.parts(all, saved)
+}
+
+// parts adds conditions and memory.
+func (v *saving) parts(all *gpubackend.GraphStates, to *Saved) error {
+	for _, c := range all.Conditions {
+		to.Conditions = append(to.Conditions,
+			SavedCondition{c.Handle, uint64(c.Graph), c.Initial, c.Value, c.Assign})
+	}
+	for _, m := range all.Memory {
+		context := v.names[object.Context][uint64(m.Context)]
+		if context == 0 {
+			return errNames
+		}
+		to.Memory = append(to.Memory, SavedMemory{m.Address, m.Bytes, context, m.Live})
+	}
+	for _, p := range all.Peaks {
+		to.Peaks = append(to.Peaks, SavedPeak(p))
+	}
+	return nil
 }
 
 // all are the device's own handles of the graphs that lie in no other, and of the executable ones.
@@ -169,9 +206,10 @@ func (v *saving) node(n *gpubackend.NodeState, graph uint64) (*SavedNode, error)
 	switch n.What.Type {
 	case gpubackend.NodeGraph:
 		s.Record = command.AppendTag(nil, uint64(gpubackend.NodeGraph))
-		if s.Graph, err = v.graph(n.Child, graph); err != nil {
-			return nil, err
-		}
+	case gpubackend.NodeConditional:
+		s.Record = (&command.NodeConditional{
+			Handle: n.What.Handle, Kind: n.What.Kind, Bodies: n.What.Bodies,
+		}).Append(nil)
 	case gpubackend.NodeKernel:
 		f := v.function(n.What.Launch.Function)
 		known = known && f != 0
@@ -184,6 +222,13 @@ func (v *saving) node(n *gpubackend.NodeState, graph uint64) (*SavedNode, error)
 	}
 	if !known {
 		return nil, errNames
+	}
+	for _, inner := range n.Inner() {
+		g, err := v.graph(inner, graph)
+		if err != nil {
+			return nil, err
+		}
+		s.Graphs = append(s.Graphs, *g)
 	}
 	return s, nil
 }

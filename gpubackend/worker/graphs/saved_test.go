@@ -4,6 +4,7 @@ package graphs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -18,30 +19,27 @@ import (
 // savedDriver has graphs. Those that it restores have handles that are greater by 100.
 type savedDriver struct {
 	fakeDriver
-	graphs []gpubackend.GraphState
-	execs  []gpubackend.ExecState
+	states gpubackend.GraphStates
 
 	asked      []gpubackend.Graph // for their states
 	askedExecs []gpubackend.GraphExec
 }
 
-func (d *savedDriver) SaveGraphs(graphs []gpubackend.Graph, execs []gpubackend.GraphExec) (
-	[]gpubackend.GraphState, []gpubackend.ExecState, error,
-) {
+func (d *savedDriver) SaveGraphs(
+	graphs []gpubackend.Graph, execs []gpubackend.GraphExec,
+) (*gpubackend.GraphStates, error) {
 	d.asked, d.askedExecs = graphs, execs
-	return d.graphs, d.execs, nil
+	return &d.states, nil
 }
 
-func (d *savedDriver) RestoreGraphs(
-	graphs []gpubackend.GraphState, execs []gpubackend.ExecState,
-) gpubackend.Result {
-	d.graphs, d.execs = graphs, execs
-	for i := range graphs {
-		moved(&graphs[i])
+func (d *savedDriver) RestoreGraphs(s *gpubackend.GraphStates) gpubackend.Result {
+	for i := range s.Graphs {
+		moved(&s.Graphs[i])
 	}
-	for i := range execs {
-		execs[i].Exec = gpubackend.GraphExec(900 + i)
+	for i := range s.Execs {
+		s.Execs[i].Exec = gpubackend.GraphExec(900 + i)
 	}
+	d.states = *s
 	return gpubackend.Success
 }
 
@@ -49,14 +47,14 @@ func moved(g *gpubackend.GraphState) {
 	g.Graph += 100
 	for i := range g.Nodes {
 		g.Nodes[i].Node += 100
-		if g.Nodes[i].Child != nil {
-			moved(g.Nodes[i].Child)
+		for _, inner := range g.Nodes[i].Inner() {
+			moved(inner)
 		}
 	}
 }
 
-// program has a graph with a child graph, one of whose nodes has no handle, and an executable
-// graph.
+// program has a graph with a child graph, one of whose nodes has no handle, and with a node with
+// two bodies, one of which has none; an executable graph, conditions, and memory.
 func program() (r *rig, d *savedDriver) {
 	r, d = newRig(), &savedDriver{}
 	r.Driver = d
@@ -69,17 +67,31 @@ func program() (r *rig, d *savedDriver) {
 		{Node: 31, Origin: 12, Context: 5, What: record}, {Node: 32, Context: 5, What: kernel,
 			After: []int{0}, Edges: []byte("an edge.")},
 	}}
-	d.graphs = []gpubackend.GraphState{{Graph: 1, Nodes: []gpubackend.NodeState{
-		{Node: 11, Context: 5, What: gpubackend.Node{Type: gpubackend.NodeGraph}, Child: child},
-		{Node: 12, Context: 5, What: kernel, After: []int{0}},
-	}}}
-	d.execs = []gpubackend.ExecState{{Exec: 8, Source: 1, Flags: 1, Graph: gpubackend.GraphState{
-		Nodes: []gpubackend.NodeState{{Origin: 12, Context: 5, What: kernel, Disabled: true}},
-	}}}
+	chooses := gpubackend.Node{Type: gpubackend.NodeConditional, Handle: 77, Bodies: 2}
+	bodies := []*gpubackend.GraphState{{Graph: 4, Nodes: []gpubackend.NodeState{}},
+		{Graph: 6, Nodes: []gpubackend.NodeState{{Node: 61, Context: 5, What: kernel}}}}
+	d.states = gpubackend.GraphStates{
+		Graphs: []gpubackend.GraphState{{Graph: 1, Nodes: []gpubackend.NodeState{
+			{Node: 11, Context: 5, What: gpubackend.Node{Type: gpubackend.NodeGraph}, Child: child},
+			{Node: 12, Context: 5, What: kernel, After: []int{0}},
+			{Node: 13, Context: 5, What: chooses, Bodies: bodies},
+		}}},
+		Execs: []gpubackend.ExecState{{Exec: 8, Source: 1, Flags: 1, Graph: gpubackend.GraphState{
+			Nodes: []gpubackend.NodeState{{Origin: 12, Context: 5, What: kernel, Disabled: true}},
+		}}},
+		Conditions: []gpubackend.ConditionState{{Handle: 77, Graph: 1, Initial: 2, Value: 3},
+			{Handle: 78, Assign: true}},
+		Memory: []gpubackend.GraphMemory{{Address: 4096, Bytes: 10, Context: 5, Live: true}},
+		Peaks:  []gpubackend.GraphMemoryPeak{{Device: 1, Used: 2, Reserved: 3}},
+	}
 	g := r.NameGraph(1, 0)
 	n := r.NameGraphNode(11, g)
 	r.NameGraphNode(12, g)
 	r.NameGraphNode(31, r.nameChild(3, n))
+	r.NameGraphNode(13, g)
+	names := make([]byte, 16)
+	r.NameGraphs(names, []gpubackend.Graph{4, 6}, g)
+	r.NameGraphNode(61, binary.LittleEndian.Uint64(names[8:]))
 	r.objects.Add(object.GraphExec, 8, 0)
 	return r, d
 }
@@ -126,17 +138,15 @@ func TestSaved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := d.graphs
-	moved(&want[0])
-	if !reflect.DeepEqual(has.graphs, want) {
-		t.Errorf("it has %+v, want %+v", has.graphs, want)
-	}
-	d.execs[0].Exec = 900
-	if !reflect.DeepEqual(has.execs, d.execs) {
-		t.Errorf("it has %+v, want %+v", has.execs, d.execs)
+	want := d.states
+	moved(&want.Graphs[0])
+	want.Execs[0].Exec = 900
+	if !reflect.DeepEqual(has.states, want) {
+		t.Errorf("it has %+v, want %+v", has.states, want)
 	}
 	for kind, list := range map[object.Kind]map[uint64]uint64{
-		object.Graph: {1: 101, 3: 103}, object.GraphNode: {11: 111, 12: 112, 31: 131},
+		object.Graph:     {1: 101, 3: 103, 4: 104, 6: 106},
+		object.GraphNode: {11: 111, 12: 112, 13: 113, 31: 131, 61: 161},
 		object.GraphExec: {8: 900},
 	} {
 		for was, is := range list {
@@ -152,8 +162,8 @@ func TestSaved(t *testing.T) {
 	if h := other.NameGraphNode(131, 0); h != r.objects.Existing(object.GraphNode, 31) {
 		t.Errorf("a node gets another name, %#x", h)
 	}
-	if other.Names() != 5 || len(other.child) != 1 {
-		t.Errorf("%d names, %d children", other.Names(), len(other.child))
+	if other.Names() != 9 || !reflect.DeepEqual(other.inner, r.inner) {
+		t.Errorf("%d names, in nodes %v, want %v", other.Names(), other.inner, r.inner)
 	}
 }
 
@@ -161,8 +171,11 @@ func TestSaved(t *testing.T) {
 func TestUnsavable(t *testing.T) {
 	for name, spoil := range map[string]func(r *rig, d *savedDriver){
 		"a handle of nothing":  func(r *rig, _ *savedDriver) { r.NameGraph(55, 0) },
-		"no handle of an exec": func(_ *rig, d *savedDriver) { d.execs[0].Exec = 4 },
-		"another context":      func(_ *rig, d *savedDriver) { d.graphs[0].Nodes[0].Context = 4 },
+		"no handle of an exec": func(_ *rig, d *savedDriver) { d.states.Execs[0].Exec = 4 },
+		"another context": func(_ *rig, d *savedDriver) {
+			d.states.Graphs[0].Nodes[0].Context = 4
+		},
+		"another context's memory": func(_ *rig, d *savedDriver) { d.states.Memory[0].Context = 4 },
 		"an event that is gone": func(r *rig, _ *savedDriver) {
 			r.objects.Remove(r.objects.Existing(object.Event, 9))
 		},
@@ -191,8 +204,12 @@ func TestStrangeRecord(t *testing.T) {
 		"an unknown record": func(s *Saved) {
 			s.Graphs[0].Nodes[1].Record = []byte("12345678")
 		},
-		"no graph":              func(s *Saved) { s.Graphs[0].Nodes[0].Graph = nil },
-		"a graph too many":      func(s *Saved) { s.Graphs[0].Nodes[1].Graph = &SavedGraph{} },
+		"no graph":              func(s *Saved) { s.Graphs[0].Nodes[0].Graphs = nil },
+		"a graph too many":      func(s *Saved) { s.Graphs[0].Nodes[1].Graphs = []SavedGraph{{}} },
+		"two child graphs":      func(s *Saved) { twice(&s.Graphs[0].Nodes[0]) },
+		"no bodies":             func(s *Saved) { s.Graphs[0].Nodes[2].Graphs = nil },
+		"another body's handle": func(s *Saved) { s.Graphs[0].Nodes[2].Graphs[1].Handle++ },
+		"memory of no context":  func(s *Saved) { s.Memory[0].Context = 77 },
 		"no context":            func(s *Saved) { s.Graphs[0].Nodes[1].Context = 77 },
 		"another handle":        func(s *Saved) { s.Graphs[0].Handle++ },
 		"another exec's handle": func(s *Saved) { s.Execs[0].Handle++ },
@@ -206,5 +223,22 @@ func TestStrangeRecord(t *testing.T) {
 		if _, _, err := r.restore(t, saved); err == nil {
 			t.Errorf("%s: it is restored", name)
 		}
+	}
+}
+
+func twice(n *SavedNode) { n.Graphs = append(n.Graphs, n.Graphs[0]) }
+
+// TestBodiesEndWithTheirNode: the names of bodies, and of what is in them, are gone with the node.
+func TestBodiesEndWithTheirNode(t *testing.T) {
+	r, d := program()
+	r.ForgetGraphNode(r.objects.Existing(object.GraphNode, 13))
+	d.states.Graphs[0].Nodes = d.states.Graphs[0].Nodes[:2]
+	for kind, native := range map[object.Kind]uint64{object.Graph: 6, object.GraphNode: 61} {
+		if h := r.objects.Existing(kind, native); h != 0 {
+			t.Errorf("%d is still %#x", native, h)
+		}
+	}
+	if _, err := r.Save(); err != nil || len(r.inner) != 1 {
+		t.Errorf("%v; in nodes %v", err, r.inner)
 	}
 }

@@ -48,6 +48,5 @@ var refusers = []gpubackend.Op{
 	gpubackend.OpDevicePrimaryCtxRelease, gpubackend.OpDevicePrimaryCtxReset,
 	gpubackend.OpModuleLoadManaged, gpubackend.OpLibraryLoadManaged,
 	gpubackend.OpStreamCopyAttributes,
-	gpubackend.OpGraphMemorySet,
 	gpubackend.OpCtxEnablePeerAccess, gpubackend.OpPoolAccess,
 }

@@ -85,7 +85,7 @@ var roomed = map[string][]gpubackend.Op{
 		gpubackend.OpGraphNodeSet, gpubackend.OpGraphExecNodeSet, gpubackend.OpGraphDestroyNode,
 		gpubackend.OpGraphExecUpdate, gpubackend.OpGraphNodeSetEnabled,
 		gpubackend.OpGraphKernelNodeSetAttribute, gpubackend.OpGraphKernelNodeCopyAttributes,
-		gpubackend.OpGraphConditionalHandle,
+		gpubackend.OpGraphConditionalHandle, gpubackend.OpGraphMemorySet,
 	},
 	"graphs: they ask, and what they tell of gets handles": {
 		gpubackend.OpStreamCaptureInfo, gpubackend.OpGraphGetNodes,

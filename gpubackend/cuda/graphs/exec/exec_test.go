@@ -13,7 +13,7 @@ import (
 
 // away makes the graphs of a process again in another one. It returns the new handles by the old.
 func (r *rig) away(graphs []gpubackend.Graph, execs []gpubackend.GraphExec) (*rig, moved, error) {
-	states, execStates, err := r.SaveGraphs(graphs, execs)
+	all, err := r.SaveGraphs(graphs, execs)
 	if err != nil {
 		return nil, moved{}, err
 	}
@@ -21,16 +21,16 @@ func (r *rig) away(graphs []gpubackend.Graph, execs []gpubackend.GraphExec) (*ri
 		map[gpubackend.GraphExec]gpubackend.GraphExec{}}
 	other := newRig(r.f.t)
 	other.f.last = 1 << 30 // no handle is right by chance
-	was := handles(states)
-	other.must(other.RestoreGraphs(states, execStates))
-	for i, h := range handles(states) {
+	was := handles(all.Graphs)
+	other.must(other.RestoreGraphs(all))
+	for i, h := range handles(all.Graphs) {
 		m.nodes[was[i]] = h
 	}
 	for i := range graphs {
-		m.graphs[graphs[i]] = states[i].Graph
+		m.graphs[graphs[i]] = all.Graphs[i].Graph
 	}
 	for i := range execs {
-		m.execs[execs[i]] = execStates[i].Exec
+		m.execs[execs[i]] = all.Execs[i].Exec
 	}
 	return other, m, nil
 }

@@ -22,10 +22,12 @@ type restoring struct {
 	owner map[gpubackend.GraphNode]gpubackend.Graph
 }
 
-// RestoreGraphs implements gpubackend.SavingGraphs.
-func (x *Exec) RestoreGraphs(
-	list []gpubackend.GraphState, execs []gpubackend.ExecState,
-) gpubackend.Result {
+// RestoreGraphs implements gpubackend.SavingGraphs. No conditions and no memory were saved.
+func (x *Exec) RestoreGraphs(all *gpubackend.GraphStates) gpubackend.Result {
+	if len(all.Conditions)+len(all.Memory)+len(all.Peaks) > 0 {
+		return gpubackend.NotSupported
+	}
+	list, execs := all.Graphs, all.Execs
 	s := restoring{
 		x, map[*gpubackend.NodeState]gpubackend.GraphNode{},
 		map[*gpubackend.GraphState]gpubackend.Graph{},
@@ -172,7 +174,7 @@ func (s *restoring) node(
 	}
 	what := n.What
 	switch t := what.Type; {
-	case (t == gpubackend.NodeGraph) != (n.Child != nil):
+	case (t == gpubackend.NodeGraph) != (n.Child != nil), len(n.Bodies) > 0:
 		return gpubackend.InvalidValue
 	case t == gpubackend.NodeMemAlloc, t == gpubackend.NodeMemFree, t == gpubackend.NodeConditional:
 		return gpubackend.NotSupported

@@ -39,21 +39,25 @@ func (x *Exec) FixedGraphs() int {
 }
 
 // SaveGraphs implements gpubackend.SavingGraphs.
-func (x *Exec) SaveGraphs(list []gpubackend.Graph, execs []gpubackend.GraphExec) (
-	states []gpubackend.GraphState, execStates []gpubackend.ExecState, err error,
-) {
+func (x *Exec) SaveGraphs(
+	list []gpubackend.Graph, execs []gpubackend.GraphExec,
+) (*gpubackend.GraphStates, error) {
+	all := &gpubackend.GraphStates{}
+	if len(list)+len(execs) == 0 {
+		return all, nil
+	}
 	c, err := x.only()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r := x.contexts.In(c, func() gpubackend.Result {
 		s := saving{x, c.Handle, list}
-		if states, err = s.states(); err == nil {
-			execStates, err = s.execStates(execs)
+		if all.Graphs, err = s.states(); err == nil {
+			all.Execs, err = s.execStates(execs)
 		}
 		return gpubackend.Success
 	})
-	return states, execStates, errors.Join(err, r.Err())
+	return all, errors.Join(err, r.Err())
 }
 
 // only is the context of all nodes: the driver doesn't tell a node's.

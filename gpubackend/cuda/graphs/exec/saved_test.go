@@ -78,7 +78,7 @@ func TestUnsavable(t *testing.T) {
 			r.add(g, fill(1))
 			e := r.instantiate(g)
 			spoil(r, g, e)
-			_, _, err := r.SaveGraphs([]gpubackend.Graph{g}, []gpubackend.GraphExec{e})
+			_, err := r.SaveGraphs([]gpubackend.Graph{g}, []gpubackend.GraphExec{e})
 			if err == nil {
 				t.Error("it is saved")
 			}
@@ -123,6 +123,9 @@ func TestStrangeStates(t *testing.T) {
 		"a child": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
 			g.Nodes[0].Child = &gpubackend.GraphState{}
 		},
+		"bodies": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
+			g.Nodes[0].Bodies = []*gpubackend.GraphState{{}}
+		},
 		"no child": func(g *gpubackend.GraphState, _ *gpubackend.ExecState) {
 			g.Nodes[0].What.Type = gpubackend.NodeGraph
 		},
@@ -158,17 +161,31 @@ func TestStrangeStates(t *testing.T) {
 			r := newRig(t)
 			g := r.create()
 			r.add(g, fill(2), r.add(g, fill(1)))
-			states, execs, err := r.SaveGraphs([]gpubackend.Graph{g},
+			all, err := r.SaveGraphs([]gpubackend.Graph{g},
 				[]gpubackend.GraphExec{r.instantiate(g)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			spoil(&states[0], &execs[0])
-			if newRig(t).RestoreGraphs(states, execs) == gpubackend.Success {
+			spoil(&all.Graphs[0], &all.Execs[0])
+			if newRig(t).RestoreGraphs(all) == gpubackend.Success {
 				t.Error("it is made")
 			}
 		})
 	}
+}
+
+// TestStrangeParts: conditions and memory aren't made, since they aren't saved.
+func TestStrangeParts(t *testing.T) {
+	for _, all := range []*gpubackend.GraphStates{
+		{Conditions: make([]gpubackend.ConditionState, 1)},
+		{Memory: make([]gpubackend.GraphMemory, 1)},
+		{Peaks: make([]gpubackend.GraphMemoryPeak, 1)},
+	} {
+		if newRig(t).RestoreGraphs(all) == gpubackend.Success {
+			t.Errorf("%+v is made", all)
+		}
+	}
+	newRig(t).must(newRig(t).RestoreGraphs(&gpubackend.GraphStates{}))
 }
 
 // TestFixedGraphs counts conditions, until their graph is gone.

@@ -8,22 +8,21 @@ import (
 )
 
 // SaveGraphs implements gpubackend.SavingGraphs.
-func (x *Exec) SaveGraphs(graphs []gpubackend.Graph, list []gpubackend.GraphExec) (
-	[]gpubackend.GraphState, []gpubackend.ExecState, error,
-) {
-	states, err := x.options.Graphs.States(graphs)
+func (x *Exec) SaveGraphs(
+	graphs []gpubackend.Graph, list []gpubackend.GraphExec,
+) (*gpubackend.GraphStates, error) {
+	all, err := x.options.Graphs.States(graphs)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var execs []gpubackend.ExecState
 	for _, h := range list {
 		e, result := x.executable(h)
 		if result != gpubackend.Success {
-			return nil, nil, result.Err()
+			return nil, result.Err()
 		}
 		s, err := x.options.Graphs.State(e.graph)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		e.markDisabled(s, e.graph)
 		state := gpubackend.ExecState{Exec: h, Flags: e.flags, Graph: *s}
@@ -31,56 +30,57 @@ func (x *Exec) SaveGraphs(graphs []gpubackend.Graph, list []gpubackend.GraphExec
 		if g, _ := x.options.Graphs.Find(source); g == e.source {
 			state.Source = source
 		}
-		execs = append(execs, state)
+		all.Execs = append(all.Execs, state)
 	}
-	return states, execs, nil
+	return all, nil
 }
 
 // markDisabled says which nodes are disabled.
 func (e *executable) markDisabled(s *gpubackend.GraphState, g *graphs.Graph) {
 	for i, n := range g.Nodes {
 		s.Nodes[i].Disabled = e.disabled[n]
-		if child := s.Nodes[i].Child; child != nil {
-			e.markDisabled(child, n.Inner[0])
+		for k, inner := range s.Nodes[i].Inner() {
+			e.markDisabled(inner, n.Inner[k])
 		}
 	}
 }
 
 // RestoreGraphs implements gpubackend.SavingGraphs.
-func (x *Exec) RestoreGraphs(
-	list []gpubackend.GraphState, execs []gpubackend.ExecState,
-) gpubackend.Result {
-	r := x.options.Graphs.Remaking()
+func (x *Exec) RestoreGraphs(s *gpubackend.GraphStates) gpubackend.Result {
+	r, result := x.options.Graphs.Remaking(s)
+	if result != gpubackend.Success {
+		return result
+	}
 	sources := map[gpubackend.Graph]*graphs.Graph{}
-	for i := range list {
-		was := list[i].Graph
-		g, result := r.Graph(&list[i], true)
+	for i := range s.Graphs {
+		was := s.Graphs[i].Graph
+		g, result := r.Graph(&s.Graphs[i], nil, true)
 		if result != gpubackend.Success {
 			return result
 		}
 		sources[was] = g
 	}
-	made := make([]*executable, len(execs))
-	for i := range execs {
-		s := &execs[i]
-		g, result := r.Graph(&s.Graph, false)
+	made := make([]*executable, len(s.Execs))
+	for i := range s.Execs {
+		state := &s.Execs[i]
+		g, result := r.Graph(&state.Graph, nil, false)
 		if result != gpubackend.Success {
 			return result
 		}
-		source := sources[s.Source]
+		source := sources[state.Source]
 		if source == nil {
-			if source = (&graphs.Graph{}); s.Source != 0 {
+			if source = (&graphs.Graph{}); state.Source != 0 {
 				return gpubackend.InvalidValue
 			}
 		}
-		made[i] = &executable{source: source, graph: g, flags: s.Flags,
+		made[i] = &executable{source: source, graph: g, flags: state.Flags,
 			own: map[*graphs.Node]*graphs.Node{}, disabled: map[*graphs.Node]bool{}}
 	}
 	if result := r.Done(); result != gpubackend.Success {
 		return result
 	}
 	for i, e := range made {
-		if result := x.remake(e, &execs[i]); result != gpubackend.Success {
+		if result := x.remake(e, &s.Execs[i]); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -92,9 +92,13 @@ func (x *Exec) remake(e *executable, s *gpubackend.ExecState) gpubackend.Result 
 	if s.Flags&^instantiateFlags != 0 || !e.disable(&s.Graph, e.graph) {
 		return gpubackend.InvalidValue
 	}
+	if _, result := e.graph.CheckConditions(); result != gpubackend.Success {
+		return result
+	}
 	if _, acyclic := e.plan(e.graph, nil); !acyclic {
 		return gpubackend.InvalidValue
 	}
+	e.conditions = e.graph.AllConditions(nil)
 	delete(e.own, nil) // of nodes whose origin is gone
 	if countSteps(e.steps) > graphs.MaxSteps {
 		return gpubackend.OutOfMemory
@@ -116,8 +120,10 @@ func (e *executable) disable(s *gpubackend.GraphState, g *graphs.Graph) bool {
 			}
 			e.disabled[n] = true
 		}
-		if child := s.Nodes[i].Child; child != nil && !e.disable(child, n.Inner[0]) {
-			return false
+		for k, inner := range s.Nodes[i].Inner() {
+			if !e.disable(inner, n.Inner[k]) {
+				return false
+			}
 		}
 	}
 	return true
