@@ -67,6 +67,13 @@ func (r *rig) does(t testing.TB, op gpubackend.Op, words ...uint64) uint64 {
 	return r.slot().Word[0]
 }
 
+// awaitsWork waits until the device has nothing to do.
+func (r *rig) awaitsWork() {
+	for r.Worker.driver.ContextQuery() == gpubackend.NotReady {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // gives executes a command with bytes as its first argument, or behind those in before.
 func (r *rig) gives(t testing.TB, op gpubackend.Op, b []byte, before ...uint64) uint64 {
 	t.Helper()
@@ -74,9 +81,43 @@ func (r *rig) gives(t testing.TB, op gpubackend.Op, b []byte, before ...uint64) 
 	return r.does(t, op, append(before, bulk, uint64(len(b)))...)
 }
 
+// choosesAndAllocates makes a graph with a node that runs a body, and has memory that another one
+// has allocated, which is gone.
+func (r *rig) choosesAndAllocates(t testing.TB, h *belongings) {
+	t.Helper()
+	const none = wire.BufferNone << 56
+	add := func(graph uint64, node interface{ Append([]byte) []byte }) uint64 {
+		b := node.Append(nil)
+		copy(r.mem[wire.Bulk:], b)
+		return r.does(t, gpubackend.OpGraphAddNode, graph, none, 0, none, 0, bulk, uint64(len(b)),
+			bulk+512, 8)
+	}
+	h.chooses = r.does(t, gpubackend.OpGraphCreate, 0)
+	handle := r.does(t, gpubackend.OpGraphConditionalHandle, h.chooses, 1, 1)
+	add(h.chooses, &command.NodeConditional{Handle: handle, Bodies: 1})
+	h.body = binary.LittleEndian.Uint64(r.mem[wire.Bulk+512:])
+	add(h.body, &command.NodeMemset{Dst: h.memory, Value: 9, Element: 1, Width: 4, Height: 1})
+	h.chosen = r.does(t, gpubackend.OpGraphInstantiateWithFlags, h.chooses, 0)
+	allocates := r.does(t, gpubackend.OpGraphCreate, 0)
+	pool := make([]byte, cudaabi.MemPoolPropsSize)
+	p := cudaabi.MemPoolProps(pool)
+	p.SetAllocType(cudaabi.MemAllocationPinned)
+	p.Location().SetType(cudaabi.MemLocationDevice)
+	add(allocates, &command.NodeMemAlloc{Bytes: 4096, Pool: pool})
+	h.allocated = r.slot().Word[1]
+	e := r.does(t, gpubackend.OpGraphInstantiateWithFlags, allocates, 0)
+	r.does(t, gpubackend.OpGraphLaunch, e, h.stream)
+	r.awaitsWork()
+	r.does(t, gpubackend.OpGraphExecDestroy, e)
+	r.does(t, gpubackend.OpGraphDestroy, allocates)
+	space.Bytes(h.allocated, 4096)[4095] = 5
+}
+
 // belongings are what the program of savedProgram has.
 type belongings struct {
 	context, stream, event, memory, array, surface, graph, node, exec uint64
+
+	chooses, body, chosen, allocated uint64 // a graph with a body, and memory of a graph
 
 	mapped, hidden uint64 // memory without an address, of which one is mapped
 }
@@ -122,6 +163,7 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	h.node = r.does(t, gpubackend.OpGraphAddNode, h.graph, none, 0, none, 0,
 		bulk, uint64(len(node)), none, 0)
 	h.exec = r.does(t, gpubackend.OpGraphInstantiateWithFlags, h.graph, 0)
+	r.choosesAndAllocates(t, &h)
 	return r.saved(t), h
 }
 
@@ -294,6 +336,20 @@ func TestRestored(t *testing.T) {
 		t.Errorf("kernels have %d bytes of stack", n)
 	}
 	r.does(t, gpubackend.OpGraphLaunch, h.exec, h.stream)
+	r.does(t, gpubackend.OpGraphLaunch, h.chosen, h.stream)
+	r.awaitsWork()
+	if b := space.Bytes(h.memory, 8); b[3] != 9 || b[4] != 7 {
+		t.Errorf("the graphs have written %v", b)
+	}
+	if b := space.Bytes(h.allocated, 4096); b[4095] != 5 {
+		t.Errorf("memory of a graph has %d", b[4095])
+	}
+	if p := r.objects.Parent(h.body); !r.objects.Has(h.body) || p != h.chooses {
+		t.Errorf("the body is in %#x, want %#x", p, h.chooses)
+	}
+	r.does(t, gpubackend.OpMemFree, h.allocated)
+	r.does(t, gpubackend.OpGraphExecDestroy, h.chosen)
+	r.does(t, gpubackend.OpGraphDestroy, h.chooses)
 	r.does(t, gpubackend.OpEventRecordWithFlags, h.event, h.stream, 0)
 	r.does(t, gpubackend.OpGraphNodeSetEnabled, h.exec, h.node, 0)
 	r.does(t, gpubackend.OpSurfObjectDestroy, h.surface)
@@ -331,9 +387,7 @@ func (r *rig) fails(t testing.TB, make gpubackend.Op, words ...uint64) {
 		t.Fatal(err)
 	}
 	r.launcher.Flush()
-	for r.Worker.driver.ContextQuery() == gpubackend.NotReady {
-		time.Sleep(time.Millisecond)
-	}
+	r.awaitsWork()
 }
 
 // TestFailedIsSaved: a program whose context has failed goes on in another worker, where every call

@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"io"
 	"sync/atomic"
 	"testing"
 
@@ -79,6 +80,9 @@ func TestFreedMemoryIsKeptForQueuedWork(t *testing.T) {
 	want(t, r.MemFree(a), gpubackend.InvalidValue)
 	if r.Reaches(a, 1, false) {
 		t.Error("freed memory can be reached")
+	}
+	if n, err := r.Strange(0), r.SaveLayout(io.Discard); n != 0 || err == nil {
+		t.Errorf("%d pieces of it are nobody's; it is saved: %v", n, err)
 	}
 	if free, total, _ := r.MemGetInfo(); free != total {
 		t.Errorf("%d of %d bytes free", free, total)

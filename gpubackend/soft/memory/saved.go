@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"errors"
 	"io"
 	"slices"
 
@@ -11,9 +12,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
+// errBusy says that work goes on.
+var errBusy = errors.New("save the memory: it is used until a host function returns")
+
 // SaveLayout implements gpubackend.Driver.
 func (m *Memory) SaveLayout(to io.Writer) error {
 	m.Reclaim()
+	for m.awaitFreed() {
+		m.Reclaim()
+	}
+	if len(m.freeing) > 0 {
+		return errBusy
+	}
 	return layout.Save(m.space.Heaps(), to)
 }
 
@@ -78,13 +88,14 @@ func (m *Memory) TakeOther(
 func (m *Memory) PlaceNext(addr uint64) error { return m.restorer.Next(addr) }
 
 // Strange counts the allocations that are neither MemAlloc's, nor CreateMemory's, nor other
-// processes', nor the mover's, nor among so many others.
+// processes', nor the mover's, nor about to be free when work ends, nor among so many others.
 func (m *Memory) Strange(others int) int {
 	m.Reclaim()
-	apart := len(m.created) // and those of other processes, which never leave
+	apart := len(m.created) + len(m.freeing) // and those of other processes, which never leave
 	for _, h := range m.space.Heaps() {
 		for _, s := range h.Segments() {
-			if s.Kind == ledger.Mapped && !m.space.KeepsFile(s.Address) {
+			_, freed := m.freeing[s.Address]
+			if s.Kind == ledger.Mapped && !m.space.KeepsFile(s.Address) && !freed {
 				apart++
 			}
 		}
