@@ -8,14 +8,18 @@ import (
 )
 
 // TestSharedSuspendedToAFile suspends a VM to a file and resumes it from there, again and again,
-// while two processes compute in turn, in memory that one has of the other, and wait for each
-// other's events. The workers of both end, and others go on. The memory is opened again now and
-// then, by the handle that was handed on at the beginning.
+// while two processes compute in turn, in memory that one has of the other, by a handle and by a
+// descriptor, and wait for each other's events. The workers of both end, and others go on. Memory
+// is opened again now and then, by the handle that was handed on at the beginning.
 func TestSharedSuspendedToAFile(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keepsshared"), "0", "handles")
+		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keepsshared"), "0", "nopool")
 		p.allGoOn(t, 2)
+		until(t, p.limit, "the descriptors are closed", func() bool {
+			m := p.answer(t).Movable
+			return m != nil && m.Now
+		})
 		file := filepath.Join(t.TempDir(), "state")
 		for range times(3, 20) {
 			p.must(t, "suspend", "--to", file)

@@ -102,7 +102,7 @@ func (d *Device) joinMemory() {
 	d.away = away.New(away.Config{
 		Tell: d.settings.GoesAway, Answer: c.Timeouts.Answer,
 		Stays: func() error {
-			if n, _ := d.exports.Held(); n > 0 {
+			if d.descriptors() > 0 {
 				return errors.New("programs in it hold descriptors of GPU memory: end them first")
 			}
 			return nil
@@ -119,6 +119,12 @@ func (d *Device) joinMemory() {
 	})
 	d.saving = d.newSaving()
 	d.place = d.newPlace()
+}
+
+// descriptors is how many descriptors of GPU memory and pools programs in the VM hold.
+func (d *Device) descriptors() int {
+	n, _ := d.exports.Held()
+	return n
 }
 
 // newSuspension makes the part that moves device memory out and in.
@@ -158,6 +164,7 @@ func (d *Device) newSaving() *saving.Saving {
 	return saving.New(saving.Config{
 		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension, Known: d.away.Key,
 		Channels: int(d.settings.Told().Channels), Run: d.run, Bound: d.settings.MemoryBound,
+		Descriptors: d.descriptors,
 		Had: func(w saving.Worker) map[uint64]uint64 {
 			return d.accounts.OfEach(w.(*workers.Worker))
 		},
@@ -291,11 +298,8 @@ func (d *Device) joinFrontEnd() {
 	d.saved = savedstate.Of(savedstate.Config{
 		Version: c.Version, Control: d.control, Greeting: d.strangers, Settings: d.settings,
 		Stays: d.channels.Stays, Serves: func() bool { return len(d.channels.Serving()) > 0 },
-		Descriptors: func() int {
-			n, _ := d.exports.Held()
-			return n
-		},
-		Suspension: d.suspension.State, Copy: d.saving.Copy,
+		Descriptors: d.descriptors,
+		Suspension:  d.suspension.State, Copy: d.saving.Copy,
 		Arrive: func(r io.Reader) (func() error, error) {
 			programs, err := d.saving.Arrive(r)
 			if err != nil {

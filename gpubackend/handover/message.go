@@ -114,7 +114,7 @@ type Object struct {
 	Number uint32 // by which the worker that offers it knows it
 	Bytes  uint64 // of memory
 	GPU    uint64 // its id, as in the ledger: processes number their GPUs differently
-	Token  uint64 // of a pool
+	Token  uint64 // by which processes recognise it
 	// The device process adds these for a worker that imports it.
 	ID     uint64 // tells objects of the VM apart
 	Own    bool   // that worker offers it itself

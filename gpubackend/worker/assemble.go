@@ -175,6 +175,7 @@ func (w *Worker) makeMemory() {
 	})
 	w.memory = memory.New(memory.Config{
 		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
+		Realm: w.realm(), Log: w.log,
 		WhenIdle: w.waiting.WhenIdle, MakeRoom: w.pools.Empty,
 		Ending: func(address, bytes uint64) { w.copies.EndLoans(address, bytes) },
 	})

@@ -41,6 +41,7 @@ func TestFixed(t *testing.T) {
 	ref, n := r.given(desc)
 	r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
 	r.want(t, 0, gpubackend.OpMemMap, reservation(0), piece, m)
+	r.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	r.want(t, 0, gpubackend.OpIpcGetMemHandle, r.want(t, 0, gpubackend.OpMemAlloc, piece))
 	r.want(t, 0, gpubackend.OpIpcGetEventHandle, r.want(t, 0, gpubackend.OpEventCreate, 6))
 	with := fixed.Counts{}
@@ -57,14 +58,6 @@ func TestFixed(t *testing.T) {
 			fixed.Linkers,
 			func() { made = r.want(t, 0, gpubackend.OpLinkCreate, none, 0, 0, 0) },
 			func() { r.want(t, 0, gpubackend.OpLinkDestroy, made) },
-		},
-		"memory without an address for others": {
-			fixed.SharedMemory,
-			func() {
-				made = r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
-				r.want(t, 0, gpubackend.OpMemExportToShareableHandle, made)
-			},
-			func() { r.want(t, 0, gpubackend.OpMemRelease, made) },
 		},
 		"references": {
 			fixed.References,

@@ -51,6 +51,7 @@ func freshAt(t testing.TB, base uint64) (r *rig, end func()) {
 	r.objects, r.context = object.Table{}, 0
 	return r, func() {
 		r.sharing.Close()
+		r.memory.Close()
 		for _, x := range r.memory.Save().Reserved {
 			d.Unreserve(x.Base, x.Bytes) // with what is mapped there
 		}

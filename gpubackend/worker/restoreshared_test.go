@@ -27,6 +27,10 @@ type partner struct {
 	handle, signal []uint64 // what the guest hands on
 	mapped, whole  uint64   // the other one's memory
 	opened         uint64   // its event
+
+	conn           *handover.Conn
+	place          uint64 // where it maps memory without an address
+	created, taken uint64 // its own, and the other one's
 }
 
 // newPartner has something to share.
@@ -34,12 +38,14 @@ func newPartner(t *testing.T, base uint64) *partner {
 	t.Helper()
 	p := &partner{}
 	p.rig, p.end = freshAt(t, base)
+	p.conn = p.dial(t)
+	p.equip(p.Worker.driver) // with that connection
 	if result := p.hello.Reopen(nil); result != gpubackend.Success {
 		t.Fatalf("open: %d", result)
 	}
 	p.context = p.does(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
 	p.does(t, gpubackend.OpMemAlloc, 512)
-	p.memory = p.does(t, gpubackend.OpMemAlloc, 8*piece)
+	p.memory = p.does(t, gpubackend.OpMemAlloc, 5*piece)
 	p.event = p.does(t, gpubackend.OpEventCreate,
 		cudaabi.EventInterprocess|cudaabi.EventDisableTiming)
 	p.does(t, gpubackend.OpIpcGetMemHandle, p.memory)
@@ -48,6 +54,10 @@ func newPartner(t *testing.T, base uint64) *partner {
 	p.does(t, gpubackend.OpIpcGetEventHandle, p.event)
 	s = p.slot()
 	p.signal = copyOf(s.Word[:2])
+	p.place = savedPlace + (base-savedBase)>>10
+	p.does(t, gpubackend.OpMemAddressReserve, p.place, 2*piece)
+	p.created = p.does(t, gpubackend.OpMemCreate, piece, 0, 0)
+	p.maps(t, p.place, p.created)
 	return p
 }
 
@@ -57,6 +67,20 @@ func (p *partner) takes(t *testing.T, from *partner) {
 	p.mapped = p.does(t, gpubackend.OpIpcOpenMemHandle, from.handle...)
 	p.whole = p.slot().Word[1]
 	p.opened = p.does(t, gpubackend.OpIpcOpenEventHandle, from.signal...)
+	from.does(t, gpubackend.OpMemExportToShareableHandle, from.created)
+	m, fds := offerOf(t, from.conn)
+	o := *m.Object
+	o.ID, o.Import = 40, 3
+	hand(t, p.rig, o, fds[0])
+	p.taken = p.does(t, gpubackend.OpMemImportFromShareableHandle, 3)
+	p.maps(t, p.place+piece, p.taken)
+}
+
+// maps maps memory without an address.
+func (p *partner) maps(t *testing.T, at, memory uint64) {
+	t.Helper()
+	p.does(t, gpubackend.OpMemMap, at, piece, memory)
+	p.does(t, gpubackend.OpMemSetAccess, at, piece, 0, gpubackend.AccessReadWrite)
 }
 
 // again is the program, which ends, in another worker, which waits for its partner.
@@ -123,8 +147,9 @@ func TestSharedIsRestored(t *testing.T) {
 	a, b := newPartner(t, savedBase), newPartner(t, otherSavedBase)
 	a.takes(t, b)
 	b.takes(t, a)
-	space.Bytes(a.memory, 8*piece)[7] = 71
-	space.Bytes(a.mapped, 8*piece)[9] = 92
+	space.Bytes(a.memory, 5*piece)[7] = 71
+	space.Bytes(a.mapped, 5*piece)[9] = 92
+	space.Bytes(b.place+piece, 1)[0] = 5
 	savedA, savedB := a.saved(t), b.saved(t)
 	a.end()
 	b.end()
@@ -139,20 +164,24 @@ func TestSharedIsRestored(t *testing.T) {
 		}
 	}
 	for at, want := range map[uint64]byte{a.memory + 7: 71, b.mapped + 7: 71, b.memory + 9: 92,
-		a.mapped + 9: 92} {
+		a.mapped + 9: 92, a.place: 5, b.place + piece: 5} {
 		if got := space.Bytes(at, 1)[0]; got != want {
 			t.Errorf("at %#x is %d, want %d", at, got, want)
 		}
 	}
-	space.Bytes(b.mapped, 8*piece)[11] = 13
-	if got := space.Bytes(a.memory, 8*piece)[11]; got != 13 {
+	space.Bytes(a.place+piece, 1)[0] = 6
+	if got := space.Bytes(b.place, 1)[0]; got != 6 {
+		t.Errorf("what the other one wrote to memory of cuMemCreate is %d, want 6", got)
+	}
+	space.Bytes(b.mapped, 5*piece)[11] = 13
+	if got := space.Bytes(a.memory, 5*piece)[11]; got != 13 {
 		t.Errorf("what the other one wrote is %d, want 13", got)
 	}
 	a.does(t, gpubackend.OpEventRecordWithFlags, a.event, 0, 0)
 	b.does(t, gpubackend.OpStreamWaitEvent, 0, b.opened, 0)
 	b.does(t, gpubackend.OpIpcCloseMemHandle, b.whole)
-	b.takes(t, a)
-	if got := space.Bytes(b.mapped, 8*piece)[11]; got != 13 {
+	b.mapped = b.does(t, gpubackend.OpIpcOpenMemHandle, a.handle...)
+	if got := space.Bytes(b.mapped, 5*piece)[11]; got != 13 {
 		t.Errorf("opened once more, it is %d, want 13", got)
 	}
 	a.want(t, gpubackend.InvalidContext, gpubackend.OpIpcOpenMemHandle, a.handle...)

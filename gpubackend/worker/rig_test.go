@@ -168,7 +168,7 @@ func newRig(t testing.TB) *rig {
 	t.Cleanup(r.files.Close)
 	r.places, r.queue = addresses.NewPlaces(), r.newQueue(-1)
 	r.use(r.driver)
-	t.Cleanup(func() { r.sharing.Close(); r.pools.Close(); r.exports.Close() })
+	t.Cleanup(func() { r.sharing.Close(); r.memory.Close(); r.pools.Close(); r.exports.Close() })
 	r.queue.Use(a)
 	r.context = r.objects.Add(object.Context, 1, 0)
 	r.function = r.objects.Add(object.Function, 2, r.context)

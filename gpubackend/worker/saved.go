@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/filed"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
-	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/shortage"
 	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
@@ -99,7 +99,7 @@ func restoreFrom(s *saving.Saving, fd, image int, inFile bool) error {
 func (w *Worker) join() error {
 	answer := &handover.Message{Kind: handover.KindJoined}
 	switch err := w.saving.Join(); {
-	case errors.Is(err, sharing.ErrGone):
+	case errors.Is(err, offers.ErrNone):
 		w.lost = fmt.Errorf("the program can't go on: %w", err)
 	case err != nil:
 		answer.Error = err.Error()

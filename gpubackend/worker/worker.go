@@ -273,6 +273,7 @@ func (w *Worker) lookAround() (busy bool, err error) {
 func (w *Worker) close() {
 	w.hostFuncs.Close()
 	w.sharing.Close()
+	w.memory.Close()
 	w.pools.Close()
 	w.exports.Close()
 	w.precopied.End()

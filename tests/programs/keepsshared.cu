@@ -2,13 +2,13 @@
 // Two processes that share memory in three ways, by a handle, by a pool and by a descriptor, and
 // take turns with it, ordered by events that they share: as many rounds as the argument says, 0 for
 // no end. The other process opens the memory anew now and then. What both have computed is compared
-// each round. With a second argument they share by handles alone.
+// each round. With a second argument they share no pool.
 #include "driver.h"
 #include "processes.h"
 #include <vector>
 
-static const unsigned words = 64, most = 3;
-static unsigned ways = most;
+static const unsigned words = 64, ways = 3, pooled = 1;
+static bool pools = true;
 static const CUmemAllocationHandleType posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 static __global__ void step(uint32_t *p, uint32_t add) {
@@ -25,7 +25,7 @@ struct Handles {
 
 // Place is what a process has of the memory, and of the events.
 struct Place {
-    CUdeviceptr at[most];
+    CUdeviceptr at[ways];
     CUevent mine, yours;
     CUstream stream;
 
@@ -33,7 +33,7 @@ struct Place {
     void turn(bool waits, uint32_t add) {
         if (waits) CHECKCU(cuStreamWaitEvent(stream, yours, 0));
         for (unsigned k = 0; k < ways; k++)
-            step<<<1, words, 0, stream>>>((uint32_t *)at[k], add);
+            if (at[k]) step<<<1, words, 0, stream>>>((uint32_t *)at[k], add);
         CHECK(cudaGetLastError());
         CHECKCU(cuEventRecord(mine, stream));
     }
@@ -63,10 +63,10 @@ static int sharePool(Place &p, Handles &h, CUdevice device) {
     CUmemoryPool pool;
     int descriptor = -1;
     CHECKCU(cuMemPoolCreate(&pool, &props));
-    CHECKCU(cuMemAllocFromPoolAsync(&p.at[1], words * 4, pool, p.stream));
+    CHECKCU(cuMemAllocFromPoolAsync(&p.at[pooled], words * 4, pool, p.stream));
     CHECKCU(cuStreamSynchronize(p.stream));
     CHECKCU(cuMemPoolExportToShareableHandle(&descriptor, pool, posix, 0));
-    CHECKCU(cuMemPoolExportPointer(&h.pooled, p.at[1]));
+    CHECKCU(cuMemPoolExportPointer(&h.pooled, p.at[pooled]));
     return descriptor;
 }
 
@@ -90,21 +90,23 @@ static void other(Peer first) {
     const CUdevice device = openDevice();
     Handles h;
     const int descriptor = first.receive(h);
-    Place p;
+    Place p = {};
     CHECKCU(cuStreamCreate(&p.stream, CU_STREAM_NON_BLOCKING));
     CHECKCU(cuIpcOpenMemHandle(&p.at[0], h.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     CHECKCU(cuIpcOpenEventHandle(&p.yours, h.mine));
     CHECKCU(cuIpcOpenEventHandle(&p.mine, h.yours));
-    if (ways > 1) {
+    if (pools) {
         char word;
         const int pool = first.receive(word);
         CUmemoryPool imported;
         CHECKCU(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)pool, posix, 0));
-        CHECKCU(cuMemPoolImportPointer(&p.at[1], imported, &h.pooled));
-        CUmemGenericAllocationHandle handle;
-        CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, posix));
-        p.at[2] = map(handle, h.bytes, device);
+        CHECKCU(cuMemPoolImportPointer(&p.at[pooled], imported, &h.pooled));
+        close(pool);
     }
+    CUmemGenericAllocationHandle handle;
+    CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, posix));
+    p.at[2] = map(handle, h.bytes, device);
+    close(descriptor);
     for (int i = 0; i < h.rounds || !h.rounds; i++) {
         first.hear('t');
         p.turn(true, 2 * i + 1);
@@ -120,12 +122,12 @@ static void other(Peer first) {
 
 int main(int argc, char **argv) {
     const int rounds = atoi(argv[1]);
-    if (argc > 2) ways = 1;
+    pools = argc < 3;
     Peer peer = start(other);
     const CUdevice device = openDevice();
     Handles h = {};
     h.rounds = rounds;
-    Place p;
+    Place p = {};
     CHECKCU(cuStreamCreate(&p.stream, CU_STREAM_NON_BLOCKING));
 
     CHECKCU(cuMemAlloc(&p.at[0], words * 4));
@@ -136,17 +138,18 @@ int main(int argc, char **argv) {
     CHECKCU(cuIpcGetEventHandle(&h.mine, p.mine));
     CHECKCU(cuIpcGetEventHandle(&h.yours, p.yours));
 
-    int poolDescriptor = -1, descriptor = -1;
-    if (ways > 1) {
-        poolDescriptor = sharePool(p, h, device);
-        descriptor = shareMapped(p, h, device);
-    }
-    for (unsigned k = 0; k < ways; k++) CHECKCU(cuMemsetD8(p.at[k], 0, words * 4));
+    const int pool = pools ? sharePool(p, h, device) : -1, descriptor = shareMapped(p, h, device);
+    for (CUdeviceptr at : p.at)
+        if (at) CHECKCU(cuMemsetD8(at, 0, words * 4));
     CHECKCU(cuCtxSynchronize());
     peer.send(h, descriptor);
-    if (ways > 1) peer.send('p', poolDescriptor);
+    close(descriptor);
+    if (pools) {
+        peer.send('p', pool);
+        close(pool);
+    }
 
-    uint32_t want[words] = {}, has[most][words];
+    uint32_t want[words] = {}, has[ways][words];
     int i;
     for (i = 0; i < rounds || !rounds; i++) {
         p.turn(i > 0, 2 * i);
@@ -154,11 +157,11 @@ int main(int argc, char **argv) {
         peer.hear('t');
         CHECKCU(cuStreamWaitEvent(p.stream, p.yours, 0));
         for (unsigned k = 0; k < ways; k++)
-            CHECKCU(cuMemcpyDtoHAsync(has[k], p.at[k], sizeof has[k], p.stream));
+            if (p.at[k]) CHECKCU(cuMemcpyDtoHAsync(has[k], p.at[k], sizeof has[k], p.stream));
         CHECKCU(cuStreamSynchronize(p.stream));
         for (unsigned turn = 0; turn < 2; turn++)
             for (unsigned k = 0; k < words; k++) want[k] = want[k] * 1664525u + 2 * i + turn + k;
-        for (unsigned k = 0; k < ways; k++) REQUIRE(memcmp(has[k], want, sizeof want) == 0);
+        for (unsigned k = 0; k < ways; k++) REQUIRE(!p.at[k] || !memcmp(has[k], want, sizeof want));
     }
     peer.end();
     printf("%d rounds of two processes\n", i);

@@ -12,12 +12,27 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
+// described says that descriptors are open.
+func (s *Saving) described() error {
+	if s.config.Descriptors == nil || s.config.Descriptors() == 0 {
+		return nil
+	}
+	return errDescriptors
+}
+
+// errDescriptors is why a VM isn't saved: nobody could make the descriptors' memory again.
+var errDescriptors = errors.New("programs hold descriptors of GPU memory or pools: " +
+	"they must close them first")
+
 // Movable says which programs couldn't be saved, and why, apart from what is under way; nil: all
 // could, for all that is known. Their workers are asked, all at the same time, while the programs
 // run. A VM that is suspended, or about to be, isn't asked.
 func (s *Saving) Movable() error {
 	if s.config.Suspension.State() != suspend.Running {
 		return nil
+	}
+	if err := s.described(); err != nil {
+		return err
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup

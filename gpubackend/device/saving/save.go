@@ -37,6 +37,9 @@ type elsewhere struct {
 func (s *Saving) save(
 	f io.Writer, is elsewhere, wrote func(bytes uint64), keep func() error,
 ) (unchanged uint64, err error) {
+	if err := s.described(); err != nil {
+		return 0, err
+	}
 	written, list, err := s.writeAll(f, is, wrote)
 	if err == nil && is.programs && len(list) == 0 && !s.dooms() {
 		err = errAllEnded

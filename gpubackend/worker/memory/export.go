@@ -3,6 +3,9 @@
 package memory
 
 import (
+	"crypto/rand"
+	"encoding/binary"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -18,7 +21,12 @@ import (
 type exchange struct {
 	numbers map[uint32]*memory // exported, by this process's number
 	ids     map[uint64]*memory // imported, by the device process's
+	tokens  map[uint64]*memory // of both, by their tokens
+	offered int
 }
+
+// maxOffered bounds the sockets and goroutines that a guest can make a worker have.
+const maxOffered = 1 << 10
 
 // MaxHandles bounds the handles that a guest can have of memory that counts once.
 const MaxHandles = 1 << 18
@@ -41,12 +49,67 @@ func (m *Memory) export(c *call.Call, a command.MemExportToShareableHandle) gpub
 		return result
 	}
 	defer unix.Close(fd)
-	o := handover.Object{Kind: handover.ObjectMemory, Number: x.number, Bytes: x.bytes}
+	if result := m.offer(x, fd); result != gpubackend.Success {
+		return result
+	}
+	o := handover.Object{Kind: handover.ObjectMemory, Number: x.number, Bytes: x.bytes,
+		Token: x.token}
 	if result := m.Exports.Offer(o, x.device, fd); result != gpubackend.Success {
 		return result
 	}
 	c.Put(command.MemExportToShareableHandleAnswer{Number: uint64(x.number)})
 	return gpubackend.Success
+}
+
+// offer offers memory of this process, which is a file, once, as long as it is there: those that
+// have it find it again when all go on from a record.
+func (m *Memory) offer(x *memory, fd int) gpubackend.Result {
+	if x.token != 0 {
+		return gpubackend.Success
+	}
+	if m.exchange.offered >= maxOffered {
+		return gpubackend.OutOfMemory
+	}
+	var b [8]byte
+	for m.exchange.tokens[x.token] != nil || x.token == 0 {
+		_, _ = rand.Read(b[:])
+		x.token = binary.LittleEndian.Uint64(b[:])
+	}
+	if err := m.openOffer(x, fd); err != nil {
+		x.token = 0
+		m.Log.WithError(err).Warn("share memory without an address")
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}
+
+// openOffer offers memory under the token that it has.
+func (m *Memory) openOffer(x *memory, fd int) error {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		x.offer, err = m.Realm.OpenCreated(x.token, x.bytes, own)
+	}
+	if err == nil {
+		m.exchange.tokens[x.token] = x
+		m.exchange.offered++
+	}
+	return err
+}
+
+// Close ends all offers.
+func (m *Memory) Close() {
+	for _, x := range m.exchange.tokens {
+		m.exchange.endOffer(x)
+	}
+}
+
+// endOffer ends the offer of memory, if it is this process's.
+func (s *exchange) endOffer(x *memory) {
+	if x.offer != nil {
+		x.offer.Close()
+		x.offer = nil
+		s.offered--
+	}
 }
 
 // open opens memory that the device process has handed over.
@@ -81,6 +144,9 @@ func (m *Memory) imported(i *exports.Imported) (*memory, gpubackend.Result) {
 	if i.Own {
 		x = s.numbers[i.Number]
 	}
+	if x == nil && i.Token != 0 { // it was known by another number before it went on from a record
+		x = s.tokens[i.Token]
+	}
 	if x != nil {
 		x.uses++
 		return x, gpubackend.Success
@@ -95,8 +161,12 @@ func (m *Memory) imported(i *exports.Imported) (*memory, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	x = &memory{native: uint64(native), bytes: i.Bytes, device: i.Device, id: i.ID, uses: 1}
+	x = &memory{native: uint64(native), bytes: i.Bytes, device: i.Device, id: i.ID, uses: 1,
+		token: i.Token, imported: true}
 	s.ids[i.ID] = x
+	if x.token != 0 {
+		s.tokens[x.token] = x
+	}
 	return x, gpubackend.Success
 }
 
@@ -108,9 +178,23 @@ func (s *exchange) forget(x *memory) {
 	if x.id != 0 {
 		delete(s.ids, x.id)
 	}
+	if s.tokens[x.token] == x {
+		delete(s.tokens, x.token)
+	}
+	s.endOffer(x)
 }
 
-// Shared is how many memories were exported, and how many imported.
+// Shared is how many memories were exported, and how many are other processes'.
 func (m *Memory) Shared() (exported, imported int) {
-	return len(m.exchange.numbers), len(m.exchange.ids)
+	return m.exchange.offered, len(m.exchange.tokens) - m.exchange.offered + m.Lone()
+}
+
+// Lone is how many memories of other processes have no token: they can't be found again.
+func (m *Memory) Lone() (n int) {
+	for _, x := range m.exchange.ids {
+		if x.token == 0 {
+			n++
+		}
+	}
+	return n
 }

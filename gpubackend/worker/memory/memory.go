@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -14,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 )
 
 // Addresses that a guest may reserve: no address space layout of Linux or of the driver uses them,
@@ -51,6 +54,8 @@ type Config struct {
 	Objects *object.Table
 	Places  *addresses.Quota
 	Exports Exports
+	Realm   offers.Realm // of what is offered
+	Log     *logrus.Entry
 	// WhenIdle makes a call be answered with what then returns, when the work of its context is
 	// done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
@@ -75,7 +80,8 @@ type Memory struct {
 func New(c Config) *Memory {
 	return &Memory{
 		Config: c, memory: map[uint64]*memory{},
-		exchange: exchange{numbers: map[uint32]*memory{}, ids: map[uint64]*memory{}},
+		exchange: exchange{numbers: map[uint32]*memory{}, ids: map[uint64]*memory{},
+			tokens: map[uint64]*memory{}},
 	}
 }
 
@@ -134,6 +140,9 @@ type memory struct {
 	uses        int
 	number      uint32 // by which it is exported, 0 if it isn't
 	id          uint64 // by which it was imported, 0 if it wasn't
+	token       uint64 // by which others recognise it, 0 if they can't have it
+	imported    bool   // it is another process's
+	offer       *offers.Offer
 }
 
 // possible says whether memory of that size may be.

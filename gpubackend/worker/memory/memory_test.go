@@ -244,6 +244,7 @@ func TestOthersMakeRoom(t *testing.T) {
 func TestSameMemoryCountsOnce(t *testing.T) {
 	r := newRig()
 	own := r.do(t, 0, gpubackend.OpMemCreate, page, 0, 0)
+	defer r.Close()
 	n := r.do(t, 0, gpubackend.OpMemExportToShareableHandle, own)
 	if again := r.do(t, 0, gpubackend.OpMemExportToShareableHandle, own); again != n ||
 		len(r.exports.offered) != 2 {

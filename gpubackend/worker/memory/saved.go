@@ -8,14 +8,17 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 )
 
-// Saved is all that a Memory knows, if nothing of it is shared with other processes. What is in the
-// memory is saved by whoever can read it, whether or not it is mapped.
+// Saved is all that a Memory knows, if no descriptor of its memory is open. What is in the memory
+// is saved by whoever can read it, whether or not it is mapped. What is another process's is taken
+// again (Join) when all processes have offered what is theirs.
 type Saved struct {
 	Reserved []addresses.Range
 	Created  []SavedMemory
@@ -23,10 +26,12 @@ type Saved struct {
 
 // SavedMemory is memory without an address.
 type SavedMemory struct {
-	Native                     uint64 // the device's number
-	Handle                     uint64 // 0: it was released, and mappings keep the memory
+	Native                     uint64   // the device's number
+	Handles                    []uint64 `json:",omitempty"` // none: mappings keep the memory
 	Bytes, Device, Compression uint64
 	Mappings                   []SavedMapping
+	Token                      uint64 `json:",omitempty"` // 0: it is nobody else's
+	Imported                   bool   `json:",omitempty"`
 }
 
 // SavedMapping is where memory is mapped, and which devices may access it there.
@@ -50,12 +55,13 @@ func (m *Memory) Save() Saved {
 			i = len(s.Created)
 			place[x] = i
 			s.Created = append(s.Created, SavedMemory{Native: x.native, Bytes: x.bytes,
-				Device: x.device, Compression: x.compression})
+				Device: x.device, Compression: x.compression, Token: x.token, Imported: x.imported})
 		}
 		return &s.Created[i]
 	}
 	for handle, x := range m.memory {
-		add(x).Handle = handle
+		y := add(x)
+		y.Handles = append(y.Handles, handle)
 	}
 	for i := range m.mapped {
 		x := add(m.mapped[i].memory)
@@ -64,6 +70,9 @@ func (m *Memory) Save() Saved {
 	slices.SortFunc(s.Created, func(a, b SavedMemory) int {
 		return cmp.Compare(a.Native, b.Native)
 	})
+	for i := range s.Created {
+		slices.Sort(s.Created[i].Handles)
+	}
 	return s
 }
 
@@ -80,7 +89,28 @@ func (x *mapped) saved() SavedMapping {
 // Handles is how many objects Restore makes.
 func (m *Memory) Handles() int { return len(m.memory) }
 
-// Restore makes saved memory again, in an empty Memory. next is told the handle that memory gets.
+// Takes says whether there is memory of other processes.
+func (s *Saved) Takes() bool {
+	return slices.ContainsFunc(s.Created, func(x SavedMemory) bool { return x.Imported })
+}
+
+// Lacks says why memory of other processes couldn't be taken again.
+func (m *Memory) Lacks() error {
+	for _, x := range m.exchange.tokens {
+		if !x.imported {
+			continue
+		}
+		_, fd, err := m.Realm.ReceiveCreated(x.token)
+		if err != nil {
+			return fmt.Errorf("memory of another program is gone, or can't be found: %w", err)
+		}
+		unix.Close(fd)
+	}
+	return nil
+}
+
+// Restore makes saved memory again, in an empty Memory, but for that of other processes, and offers
+// what others may have. next is told the handle that memory gets.
 func (m *Memory) Restore(s *Saved, next func(handle uint64) error) error {
 	for _, r := range s.Reserved {
 		if result := m.reserveRange(r); result != gpubackend.Success {
@@ -88,31 +118,49 @@ func (m *Memory) Restore(s *Saved, next func(handle uint64) error) error {
 		}
 	}
 	for i := range s.Created {
-		if err := m.restoreMemory(&s.Created[i], next); err != nil {
-			return err
+		if x := &s.Created[i]; !x.Imported {
+			if err := m.restoreMemory(x, next, m.makeAgain); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Join takes memory of other processes again, which offer it by now. The error wraps
+// offers.ErrNone if nobody does.
+func (m *Memory) Join(s *Saved, next func(handle uint64) error) error {
+	for i := range s.Created {
+		if x := &s.Created[i]; x.Imported {
+			if err := m.restoreMemory(x, next, m.importAgain); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // restoreMemory makes memory, and maps it where it was.
-func (m *Memory) restoreMemory(s *SavedMemory, next func(handle uint64) error) error {
-	x := &memory{native: s.Native, bytes: s.Bytes, device: s.Device, compression: s.Compression}
+func (m *Memory) restoreMemory(
+	s *SavedMemory, next func(handle uint64) error, take func(*memory) error,
+) error {
+	x := &memory{native: s.Native, bytes: s.Bytes, device: s.Device, compression: s.Compression,
+		token: s.Token, imported: s.Imported}
 	if !x.possible() || !allowed.Compression.Has(s.Compression) ||
-		s.Handle == 0 && len(s.Mappings) == 0 {
+		len(s.Handles) == 0 && len(s.Mappings) == 0 ||
+		x.imported && x.token == 0 || m.exchange.tokens[x.token] != nil ||
+		m.exchange.offered >= maxOffered {
 		return fmt.Errorf("%w has %d bytes that can't be there", errSaved, s.Bytes)
 	}
-	result := m.Driver.TakeMemory(gpubackend.CreatedMemory{Memory: gpubackend.Memory(s.Native),
-		Bytes: s.Bytes, Device: s.Device, Compression: s.Compression})
-	if result != gpubackend.Success {
-		return fmt.Errorf("make %d bytes without an address: %w", s.Bytes, result.Err())
+	if err := take(x); err != nil {
+		return fmt.Errorf("make %d bytes without an address: %w", s.Bytes, err)
 	}
-	if s.Handle != 0 {
-		if err := next(s.Handle); err != nil {
+	for _, handle := range s.Handles {
+		if err := next(handle); err != nil {
 			return err
 		}
-		if x.uses++; m.add(x) != s.Handle {
-			return fmt.Errorf("%w: %#x gets another handle", errSaved, s.Handle)
+		if x.uses++; m.add(x) != handle {
+			return fmt.Errorf("%w: %#x gets another handle", errSaved, handle)
 		}
 	}
 	for i := range s.Mappings {
@@ -120,6 +168,40 @@ func (m *Memory) restoreMemory(s *SavedMemory, next func(handle uint64) error) e
 			return err
 		}
 	}
+	return nil
+}
+
+// makeAgain makes memory of this process, and offers it if others may have it.
+func (m *Memory) makeAgain(x *memory) error {
+	result := m.Driver.TakeMemory(gpubackend.CreatedMemory{Memory: gpubackend.Memory(x.native),
+		Bytes: x.bytes, Device: x.device, Compression: x.compression})
+	if result != gpubackend.Success || x.token == 0 {
+		return result.Err()
+	}
+	fd, result := m.Driver.ExportMemory(gpubackend.Memory(x.native))
+	if result != gpubackend.Success {
+		return result.Err()
+	}
+	defer unix.Close(fd)
+	return m.openOffer(x, fd)
+}
+
+// importAgain takes memory of another process.
+func (m *Memory) importAgain(x *memory) error {
+	bytes, fd, err := m.Realm.ReceiveCreated(x.token)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if bytes != x.bytes {
+		return fmt.Errorf("%w: there are %d bytes", errSaved, bytes)
+	}
+	native, result := m.Driver.ImportMemory(fd, x.bytes, x.device)
+	if result != gpubackend.Success {
+		return result.Err()
+	}
+	x.native = uint64(native)
+	m.exchange.tokens[x.token] = x
 	return nil
 }
 
@@ -142,8 +224,8 @@ func (m *Memory) restoreMapping(x *memory, s *SavedMapping) error {
 
 // Shares says whether other processes may have memory with that number of the device's in a range.
 func (m *Memory) Shares(native, bytes uint64) bool {
-	for _, x := range m.exchange.numbers {
-		if x.native-native < bytes {
+	for _, x := range m.exchange.tokens {
+		if !x.imported && x.native-native < bytes {
 			return true
 		}
 	}

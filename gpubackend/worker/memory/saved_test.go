@@ -4,13 +4,16 @@ package memory
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 )
 
 // newProgram has memory with a handle alone, with a handle and two mappings, and with a mapping
@@ -43,6 +46,7 @@ func restored(t *testing.T, s *Saved, table []byte) (*rig, error) {
 		t.Fatal(err)
 	}
 	if err := r.Restore(s, func(handle uint64) error { return objects.Next(handle) }); err != nil {
+		r.Close()
 		return nil, err
 	}
 	return r, objects.Done()
@@ -106,9 +110,10 @@ func TestStrangeMemory(t *testing.T) {
 		"no bytes":            func(s *Saved) { s.Created[0].Bytes = 0 },
 		"some bytes more":     func(s *Saved) { s.Created[0].Bytes++ },
 		"unknown compression": func(s *Saved) { s.Created[0].Compression = 2 },
-		"nobody's":            func(s *Saved) { s.Created[0].Handle = 0 },
-		"of nobody's handle":  func(s *Saved) { s.Created[0].Handle++ },
+		"nobody's":            func(s *Saved) { s.Created[0].Handles = nil },
+		"of nobody's handle":  func(s *Saved) { s.Created[0].Handles[0]++ },
 		"twice":               func(s *Saved) { s.Created = append(s.Created, s.Created[0]) },
+		"one token twice":     func(s *Saved) { s.Created[0].Token, s.Created[1].Token = 7, 7 },
 		"mapped nowhere": func(s *Saved) {
 			s.Created[1].Mappings[0].Base = ReserveBase + 8*page
 		},
@@ -149,6 +154,7 @@ func TestStrangeMemory(t *testing.T) {
 // TestWhatOthersMayHave: memory that was exported, for as long as it is there.
 func TestWhatOthersMayHave(t *testing.T) {
 	r, alone, both := newProgram(t)
+	defer r.Close()
 	r.do(t, 0, gpubackend.OpMemExportToShareableHandle, alone)
 	for native, shared := range []bool{false, false, true, false, false} {
 		if r.Shares(uint64(native), 1) != shared {
@@ -163,4 +169,80 @@ func TestWhatOthersMayHave(t *testing.T) {
 	if r.Shares(0, page) {
 		t.Error("memory is shared that is gone")
 	}
+}
+
+// TestTakenAgain: a process that has memory of another one has it again, by all its handles and
+// where it was mapped, as soon as that one has it.
+func TestTakenAgain(t *testing.T) {
+	maker, number, _ := newProgram(t)
+	defer maker.Close()
+	maker.do(t, 0, gpubackend.OpMemExportToShareableHandle, number)
+	maker.do(t, 0, gpubackend.OpMemExportToShareableHandle, number)
+	o := maker.exports.offered[1]
+	if o.Token == 0 || o.Bytes != 3*page {
+		t.Fatalf("offered %+v", o)
+	}
+	taker := newRig()
+	o.ID = 5
+	taker.exports.next.Object = o
+	first := taker.do(t, 0, gpubackend.OpMemImportFromShareableHandle, 2)
+	second := taker.do(t, 0, gpubackend.OpMemImportFromShareableHandle, 2)
+	taker.do(t, 0, gpubackend.OpMemAddressReserve, ReserveBase+32*page, 8*page)
+	taker.do(t, 0, gpubackend.OpMemMap, ReserveBase+33*page, 3*page, first)
+	if err := taker.Lacks(); err != nil {
+		t.Fatal(err)
+	}
+	made, took := maker.Save(), taker.Save()
+	maker.Close()
+	if err := taker.Lacks(); !errors.Is(err, offers.ErrNone) {
+		t.Errorf("the other one is gone: %v", err)
+	}
+	if made.Takes() || !took.Takes() || taker.Handles() != 2 {
+		t.Errorf("%+v, %+v", made, took)
+	}
+	again, next := newRig(), func(uint64) error { return nil }
+	if err := again.Restore(&took, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Join(&took, next); !errors.Is(err, offers.ErrNone) {
+		t.Errorf("nobody offers it yet: %v", err)
+	}
+	back, err := restored(t, &made, tableOf(t, maker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.Close()
+	larger := took
+	larger.Created = slices.Clone(took.Created)
+	larger.Created[0].Bytes += page
+	if err := again.Join(&larger, next); !errors.Is(err, errSaved) {
+		t.Errorf("it has fewer bytes: %v", err)
+	}
+	if err := again.Join(&took, next); err != nil {
+		t.Fatal(err)
+	}
+	x := again.Save()
+	x.Created[0].Native = took.Created[0].Native // that of another process
+	if !reflect.DeepEqual(x, took) || again.memory[first] != again.memory[second] {
+		t.Errorf("it has %+v, before %+v", x, took)
+	}
+	o.ID++ // the device process knows it as another one by now
+	again.exports.next.Object = o
+	third := again.do(t, 0, gpubackend.OpMemImportFromShareableHandle, 2)
+	if again.memory[third] != again.memory[first] || back.Save().Created[0].Token != o.Token {
+		t.Error("it isn't recognised any more")
+	}
+	took.Created[0].Token = 0
+	if err := newRig().Join(&took, next); err == nil {
+		t.Error("memory of nobody is taken")
+	}
+}
+
+// TestOffersAreBounded: each is a socket.
+func TestOffersAreBounded(t *testing.T) {
+	r := newRig()
+	defer r.Close()
+	r.exchange.offered = maxOffered
+	m := r.do(t, 0, gpubackend.OpMemCreate, page, 0, 0)
+	r.do(t, gpubackend.OutOfMemory, gpubackend.OpMemExportToShareableHandle, m)
 }

@@ -46,8 +46,9 @@ type Kind string
 
 // The kinds.
 const (
-	Memory Kind = "memory"
-	Event  Kind = "event"
+	Memory  Kind = "memory"
+	Event   Kind = "event"
+	Created Kind = "created" // memory without an address
 )
 
 var errOtherUser = errors.New("the other side is of another user")

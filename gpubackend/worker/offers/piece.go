@@ -9,6 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
+var errNoFile = errors.New("the offer of memory came without its file")
+
 // pieceBytes is the size of an offer's text for memory: start and size of the memory in its file.
 // That doesn't come from the guest: the file may hold more, which the guest may not have.
 const pieceBytes = 16
@@ -28,11 +30,37 @@ func textOf(s gpubackend.Shared) []byte {
 	return binary.LittleEndian.AppendUint64(b, s.Bytes)
 }
 
+// createdBytes is the size of an offer's text for memory without an address: its size.
+const createdBytes = 8
+
+// ofToken is the secret for an object that goes through the device process with a token.
+func ofToken(token uint64) (s Secret) {
+	binary.LittleEndian.PutUint64(s[:], token)
+	return s
+}
+
+// OpenCreated offers memory without an address, which is a file, under a token.
+func (r Realm) OpenCreated(token, bytes uint64, fd int) (*Offer, error) {
+	return r.OpenAs(ofToken(token), Created, binary.LittleEndian.AppendUint64(nil, bytes), fd)
+}
+
+// ReceiveCreated asks for such memory of another process.
+func (r Realm) ReceiveCreated(token uint64) (bytes uint64, fd int, err error) {
+	text, fd, err := r.Receive(Created, ofToken(token), createdBytes)
+	if err == nil && fd < 0 {
+		err = errNoFile
+	}
+	if err != nil {
+		return 0, -1, err
+	}
+	return binary.LittleEndian.Uint64(text), fd, nil
+}
+
 // ReceiveMemory asks for memory that another process offers. The caller fills in the offset.
 func (r Realm) ReceiveMemory(secret Secret) (s gpubackend.Shared, fd int, err error) {
 	text, fd, err := r.Receive(Memory, secret, pieceBytes)
 	if err == nil && fd < 0 {
-		err = errors.New("the offer of memory came without its file")
+		err = errNoFile
 	}
 	if err != nil {
 		return s, -1, err

@@ -10,7 +10,7 @@ import (
 )
 
 // Join ends a Restore that waits for what other programs share with this one: they offer it by now.
-// The error wraps sharing.ErrGone if nobody does. It does nothing if nothing waits.
+// The error wraps offers.ErrNone if nobody does. It does nothing if nothing waits.
 func (s *Saving) Join() error {
 	if s.joins == nil {
 		return nil
@@ -26,6 +26,9 @@ func (s *Saving) Join() error {
 func (s *Saving) join(objects *object.Restoring, x *saved.State) error {
 	next := func(handle uint64) error { return objects.Next(handle) }
 	if err := s.Sharing.Join(&x.Shared, next); err != nil {
+		return err
+	}
+	if err := s.Memory.Join(&x.Virtual, next); err != nil {
 		return err
 	}
 	current := func(context uint64) gpubackend.Result { return s.Contexts.Set(context, false) }

@@ -126,9 +126,13 @@ type Textures interface {
 // Memory is virtual memory.
 type Memory interface {
 	Handles() int
+	// Shared is how much is shared, and Lone how much of that can't be found again.
 	Shared() (exported, imported int)
+	Lone() int
+	Lacks() error
 	Save() memory.Saved
 	Restore(s *memory.Saved, next func(handle uint64) error) error
+	Join(s *memory.Saved, next func(handle uint64) error) error
 }
 
 // HostMemory is memory of the guest that the device reaches.

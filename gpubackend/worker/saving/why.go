@@ -83,7 +83,7 @@ func (s *Saving) Found() error {
 	if why := s.Driver.Unsavable(); why != "" {
 		return errors.New(why)
 	}
-	if err := s.Sharing.Lacks(); err != nil {
+	if err := errors.Join(s.Sharing.Lacks(), s.Memory.Lacks()); err != nil {
 		return err
 	}
 	if s.Graphs.Captures() == 0 {
@@ -184,7 +184,8 @@ func (s *Saving) Fixed() fixed.Counts {
 func (s *Saving) ofFailed() fixed.Counts {
 	c := s.ofOthers()
 	memory, events := s.Sharing.Offered()
-	c[fixed.SharedMemory] += uint64(memory)
+	exported, _ := s.Memory.Shared()
+	c[fixed.SharedMemory] += uint64(memory + exported)
 	c[fixed.SharedEvents] = uint64(events)
 	return c
 }
@@ -192,8 +193,7 @@ func (s *Saving) ofFailed() fixed.Counts {
 // ofOthers counts what of that others may use, even when the program has failed.
 func (s *Saving) ofOthers() (c fixed.Counts) {
 	pools, segments := s.Pools.Shared()
-	exported, imported := s.Memory.Shared()
-	c[fixed.SharedMemory] = uint64(segments + exported + imported)
+	c[fixed.SharedMemory] = uint64(segments + s.Memory.Lone())
 	c[fixed.ShownMemory] = uint64(s.HostMemory.Shown())
 	c[fixed.SharedPools] = uint64(pools)
 	return c

@@ -187,6 +187,8 @@ func (t *fakeTextures) Save() ([]textures.SavedObject, error) {
 }
 func (m *fakeMemory) Handles() int                    { return m.handles }
 func (m *fakeMemory) Shared() (int, int)              { return m.shared, 0 }
+func (m *fakeMemory) Lone() int                       { return m.shared }
+func (m *fakeMemory) Lacks() error                    { return nil }
 func (m *fakeMemory) Save() memory.Saved              { return m.s }
 func (m *fakeHostMemory) Shown() int                  { return m.shown }
 func (m *fakeHostMemory) Uses(*maps.Map) int          { return 0 }
@@ -198,6 +200,8 @@ func (s *fakeSharing) Lacks() error                   { return s.lacks }
 func (s *fakeSharing) Save() sharing.Saved            { return s.s }
 func (s *fakeSharing) Restore(x *sharing.Saved) error { s.offered = *x; return nil }
 func (m *fakeDeviceMemory) All() []gpubackend.Piece   { return m.list }
+
+func (m *fakeMemory) Join(*memory.Saved, func(handle uint64) error) error { return nil }
 
 // Join takes nothing as long as it is gone.
 func (s *fakeSharing) Join(x *sharing.Saved, _ func(uint64) error) error {
