@@ -19,6 +19,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
@@ -171,11 +172,9 @@ func (v *keptVM) must(kind, channel, number uint32) (a wire.ControlResponse) {
 func (v *keptVM) event(channel int) uint32 {
 	v.t.Helper()
 	at := v.guest.Alloc(4096, 4096)
-	b := make([]byte, wire.ChainHeaderSize)
-	(&wire.ChainHeader{Type: wire.ChainEvent}).Encode(b)
-	v.guest.Write(at, b)
+	wiretest.Chain(v.guest.Write, at, wire.ChainHeader{Type: wire.ChainEvent})
 	head, err := v.queues[1+channel].Driver.Add(
-		virtqueuetest.Desc{Addr: at, Len: uint32(len(b))},
+		virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize},
 		virtqueuetest.Desc{Addr: at + 128, Len: wire.EventRecordSize, Flags: virtqueuetest.Write})
 	if err != nil {
 		v.t.Fatal(err)

@@ -30,7 +30,6 @@ func (v *vm) dying() *dying {
 	queue, err := virtqueue.New(v.guest.Mem, virtqueue.Config{
 		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used,
 		EventIdx: v.features&vhostuser.FeatureEventIdx != 0,
-		Indirect: v.features&vhostuser.FeatureIndirect != 0,
 	})
 	if err != nil {
 		v.t.Fatal(err)

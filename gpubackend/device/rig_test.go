@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -229,16 +230,9 @@ func (v *vm) closeChannel(c uint32) {
 // add makes a chain of a channel available.
 func (v *vm) add(channel int, index uint64, h wire.ChainHeader, runs ...wire.Run) {
 	v.t.Helper()
-	b := make([]byte, wire.ChainHeaderSize)
-	h.Runs = uint32(len(runs))
-	h.Encode(b)
-	for _, r := range runs {
-		b = binary.LittleEndian.AppendUint64(b, r.Address)
-		b = binary.LittleEndian.AppendUint64(b, r.Bytes)
-	}
 	at := v.events + 256*index
-	v.guest.Write(at, b)
-	chain := []virtqueuetest.Desc{{Addr: at, Len: uint32(len(b))}}
+	wiretest.Chain(v.guest.Write, at, h, runs...)
+	chain := []virtqueuetest.Desc{{Addr: at, Len: wire.ChainHeaderSize}}
 	if h.Type == wire.ChainEvent {
 		chain = append(chain,
 			virtqueuetest.Desc{Addr: at + 128, Len: wire.EventRecordSize,

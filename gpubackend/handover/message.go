@@ -128,7 +128,6 @@ type Queue struct {
 	Desc, Avail, Used uint64
 	Base              uint16
 	EventIdx          bool
-	Indirect          bool
 	InFlight          []uint16
 	// of one that starts from a record: what the record has in flight is made available anew
 	Anew bool `json:",omitempty"`

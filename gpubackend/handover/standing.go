@@ -5,7 +5,7 @@ package handover
 // Protocol is the version of what a device process and its children say to each other. A device
 // process goes on only with children of its own version. It changes with the meaning of a message,
 // or of the memory that they share.
-const Protocol = 4
+const Protocol = 5
 
 // Standing is the state of a worker, or of the mover, when another device process takes it over.
 type Standing struct {

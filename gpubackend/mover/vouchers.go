@@ -24,8 +24,12 @@ type vouchers struct {
 type vouchedUse struct {
 	state   []byte // of the voucher; nil: none
 	address uint64 // of that
-	voucher wire.Voucher
+	voucher wire.ChainHeader
 }
+
+// maxVouchers is how many a channel can have.
+const maxVouchers = uint32(len(wire.Exposed{}.Headers)) * wire.DirectoryPages *
+	wire.HeadersPerPage
 
 // oneUse is what a use adds to the state of a voucher.
 const oneUse = 2
@@ -33,24 +37,39 @@ const oneUse = 2
 // begin begins a use of voucher number n.
 func (v vouchers) begin(m *memory, n uint32) (u vouchedUse, s status) {
 	s = statusVoucher
-	if v.channel >= wire.MaxChannels || n == 0 || n > wire.VoucherPages*wire.VouchersPerPage {
+	if v.channel >= wire.MaxChannels || n == 0 || n > maxVouchers {
 		return vouchedUse{}, s
 	}
-	n--
 	defer endGuard(debug.SetPanicOnFault(true), &s)
-	directory := m.entry(v.root, uint64(v.channel))
-	page := m.entry(directory, uint64(n/wire.VouchersPerPage))
-	if page == 0 || page%wire.VoucherSize != 0 {
+	at := v.find(m, uint64(n-1))
+	b := m.at(at, wire.ChainHeaderSize)
+	if at == 0 || at%wire.ChainHeaderSize != 0 || b == nil {
 		return vouchedUse{}, s
 	}
-	at := page + uint64(n%wire.VouchersPerPage)*wire.VoucherSize
-	b := m.at(at, wire.VoucherSize)
-	if b == nil || !beginUse(word(b)) {
+	state := b[wire.ChainHeaderStateOffset:][:4]
+	if !beginUse(word(state)) {
 		return vouchedUse{}, s
 	}
-	u = vouchedUse{state: b[:4], address: at}
-	u.voucher.Decode(b)
+	u = vouchedUse{state: state, address: at + wire.ChainHeaderStateOffset}
+	var raw [wire.ChainHeaderSize]byte
+	copy(raw[:], b)
+	u.voucher.Decode(raw[:])
 	return u, statusDone
+}
+
+// find is the address of the channel's header n, from 0. 0: there is none.
+func (v vouchers) find(m *memory, n uint64) uint64 {
+	page := n / wire.HeadersPerPage
+	exposed := m.entry(v.root, uint64(v.channel))
+	if exposed == 0 {
+		return 0
+	}
+	directory := m.entry(exposed+wire.ExposedHeadersOffset, page/wire.DirectoryPages)
+	headers := m.entry(directory, page%wire.DirectoryPages)
+	if headers == 0 {
+		return 0
+	}
+	return headers + n%wire.HeadersPerPage*wire.ChainHeaderSize
 }
 
 // beginUse counts a use, if the driver vouches for the pages.
@@ -77,7 +96,7 @@ func (u *vouchedUse) end(dirty *dirtylog.Switch) {
 		atomic.AddUint32(word(u.state), ^uint32(oneUse-1))
 	}()
 	if dirty.Log() != nil {
-		dirty.Mark(u.address, wire.VoucherSize)
+		dirty.Mark(u.address, uint64(len(u.state)))
 	}
 	u.state = nil
 }
@@ -86,10 +105,12 @@ func (u *vouchedUse) end(dirty *dirtylog.Switch) {
 func (u *vouchedUse) runs(m *memory, q *request, dst []wire.Run) (runs []wire.Run, s status) {
 	s = statusVoucher
 	defer endGuard(debug.SetPanicOnFault(true), &s)
-	l := list{memory: m, address: u.voucher.Map}
-	if !l.open(!q.toDevice) {
+	h := &u.voucher
+	if h.Type != wire.ChainMap || h.Runs > wire.RunsPerMap ||
+		!q.toDevice && h.Flags&wire.MapFlagWrite == 0 {
 		return dst, s
 	}
+	l := list{m, h.List, h.Runs}
 	for _, place := range q.runs {
 		if dst = l.place(dst, place); dst == nil {
 			return nil, s
@@ -101,23 +122,8 @@ func (u *vouchedUse) runs(m *memory, q *request, dst []wire.Run) (runs []wire.Ru
 // list is the list of a map's runs in guest memory.
 type list struct {
 	memory  *memory
-	address uint64 // of the map's header
+	address uint64 // of the list, or of a table of lists
 	count   uint32 // of runs
-}
-
-// open reads the map's header, and says whether the pages may be used like that.
-func (l *list) open(write bool) bool {
-	var raw [wire.ChainHeaderSize]byte
-	b := l.memory.at(l.address, wire.ChainHeaderSize)
-	if b == nil {
-		return false
-	}
-	copy(raw[:], b)
-	var h wire.ChainHeader
-	h.Decode(raw[:])
-	l.count = h.Runs
-	return h.Type == wire.ChainMap && h.Runs <= wire.RunsPerMap &&
-		(!write || h.Flags&wire.MapFlagWrite != 0)
 }
 
 // place appends the runs of a place. nil: it isn't in the map, or there are too many.
@@ -148,10 +154,12 @@ func (l *list) from(i uint32) []byte {
 	if i >= l.count {
 		return nil
 	}
-	n := i / wire.RunsPerList
+	n, address := i/wire.RunsPerList, l.address
+	if l.count > wire.RunsPerList {
+		address = l.memory.entry(address, uint64(n))
+	}
 	there := min(l.count-n*wire.RunsPerList, wire.RunsPerList)
-	list := l.memory.entry(l.address+wire.ChainHeaderSize, uint64(n))
-	part := l.memory.at(list, uint64(there)*wire.RunSize)
+	part := l.memory.at(address, uint64(there)*wire.RunSize)
 	if part == nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ type driver struct {
 	mem  []byte
 	next uint64 // free memory
 	root uint64
-	dirs [wire.MaxChannels]uint64
+	own  [wire.MaxChannels]uint64 // exposed pages of a channel
 }
 
 const driversOwn = 1 << 20
@@ -58,38 +58,50 @@ func (d *driver) get(address uint64) uint64 { return binary.LittleEndian.Uint64(
 
 // state is that of a channel's voucher.
 func (d *driver) state(channel int, n uint32) *uint32 {
-	return word(d.at(d.voucher(channel, n)))
+	return word(d.at(d.voucher(channel, n) + wire.ChainHeaderStateOffset))
 }
 
 // voucher is where a channel's voucher is, for which there is a page then.
 func (d *driver) voucher(channel int, n uint32) uint64 {
-	if d.dirs[channel] == 0 {
-		d.dirs[channel] = d.page()
-		d.put(d.root+8*uint64(channel), d.dirs[channel])
+	if d.own[channel] == 0 {
+		d.own[channel] = d.page()
+		d.put(d.root+8*uint64(channel), d.own[channel])
 	}
-	entry := d.dirs[channel] + 8*uint64((n-1)/wire.VouchersPerPage)
+	page, of := uint64(n-1)/wire.HeadersPerPage, uint64(n-1)%wire.HeadersPerPage
+	directory := d.followed(d.directory(channel) + 8*(page/wire.DirectoryPages))
+	return d.followed(directory+8*(page%wire.DirectoryPages)) + of*wire.ChainHeaderSize
+}
+
+// directory is where the address of a channel's first directory of headers is.
+func (d *driver) directory(channel int) uint64 {
+	return d.own[channel] + wire.ExposedHeadersOffset
+}
+
+// followed is the page whose address is there. If there is none, it becomes one.
+func (d *driver) followed(entry uint64) uint64 {
 	if d.get(entry) == 0 {
 		d.put(entry, d.page())
 	}
-	return d.get(entry) + uint64((n-1)%wire.VouchersPerPage)*wire.VoucherSize
+	return d.get(entry)
 }
 
 // vouch vouches for pages.
 func (d *driver) vouch(channel int, n uint32, flags uint32, runs []wire.Run) {
-	header := d.page()
 	h := wire.ChainHeader{Type: wire.ChainMap, Id: n, Runs: uint32(len(runs)), Flags: flags,
-		Voucher: n}
-	h.Encode(d.at(header))
-	for i := 0; len(runs) > 0; i++ {
-		list := d.page()
-		d.put(header+wire.ChainHeaderSize+8*uint64(i), list)
+		Voucher: n, List: d.page()}
+	many := len(runs) > wire.RunsPerList
+	for i, list := 0, h.List; len(runs) > 0; i++ {
+		if many {
+			list = d.page()
+			d.put(h.List+8*uint64(i), list)
+		}
 		some := runs[:min(len(runs), wire.RunsPerList)]
 		runs = runs[len(some):]
 		for j := range some {
 			some[j].Encode(d.at(list + uint64(j)*wire.RunSize))
 		}
 	}
-	d.put(d.voucher(channel, n)+8, header)
+	h.Encode(d.at(d.voucher(channel, n)))
 	atomic.StoreUint32(d.state(channel, n), wire.VoucherStateValid)
 }
 
@@ -142,7 +154,7 @@ func TestVouchedAsAnOracleSays(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for n, count := range []int{1, 2, 300, many} {
 		runs := pages(r, count, many)
-		number := []uint32{1, 2, wire.VouchersPerPage, wire.VouchersPerPage + 1}[n]
+		number := []uint32{1, 2, wire.HeadersPerPage, wire.HeadersPerPage + 1}[n]
 		d.vouch(5, number, wire.MapFlagWrite, runs)
 		id, mem, _ := attach(t, c, count*4096)
 		other, want, _ := attach(t, plain, count*4096)
@@ -191,7 +203,8 @@ type lie struct {
 func lies() map[string]lie {
 	one := []moves.Place{{Bytes: 4096}}
 	at := func(offset uint64) []moves.Place { return []moves.Place{{Offset: offset, Bytes: 1}} }
-	header := func(d *driver) uint64 { return d.get(d.voucher(1, 1) + 8) }
+	header := func(d *driver) uint64 { return d.voucher(1, 1) }
+	list := func(d *driver) uint64 { return header(d) + wire.ChainHeaderListOffset }
 	return map[string]lie{
 		"runs of its own":              {places: one, toDevice: true},
 		"pages of nobody":              {voucher: 9, places: one, toDevice: true},
@@ -213,20 +226,19 @@ func lies() map[string]lie {
 			atomic.StoreUint32(d.state(1, 1), 1<<32-1)
 		}},
 		// The driver is the guest's own, but mustn't harm the mover.
-		"a map outside memory": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(d.voucher(1, 1)+8, 1<<62)
-		}},
+		"a directory outside memory": {voucher: 1 + wire.DirectoryPages*wire.HeadersPerPage,
+			places: one, prepare: func(d *driver) { d.put(d.directory(1)+8, 1<<62) }},
 		"a list outside memory": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(header(d)+wire.ChainHeaderSize, ^uint64(0))
+			d.put(list(d), ^uint64(0))
 		}},
 		"a list at the end of memory": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(header(d)+wire.ChainHeaderSize, guestBase+uint64(len(d.mem))-16)
+			d.put(list(d), guestBase+uint64(len(d.mem))-16)
 		}},
 		"a page of vouchers outside memory": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(d.dirs[1], 1<<62)
+			d.put(d.get(d.directory(1)), 1<<62)
 		}},
 		"a page of vouchers at an odd address": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(d.dirs[1], guestBase+1)
+			d.put(d.get(d.directory(1)), guestBase+1)
 		}},
 		"too many runs": {voucher: 1, places: one, prepare: func(d *driver) {
 			binary.LittleEndian.PutUint32(d.at(header(d)+wire.ChainHeaderRunsOffset),
@@ -236,7 +248,7 @@ func lies() map[string]lie {
 			binary.LittleEndian.PutUint32(d.at(header(d)), wire.ChainArena)
 		}},
 		"runs without bytes": {voucher: 1, places: one, prepare: func(d *driver) {
-			clear(d.at(d.get(header(d) + wire.ChainHeaderSize))[:32])
+			clear(d.at(d.get(list(d)))[:32])
 		}},
 	}
 }
@@ -292,6 +304,19 @@ func TestVouchersOfADriverWithout(t *testing.T) {
 	m := &moves.Move{Staging: id, Runs: runs, Voucher: 1, Places: []moves.Place{{Bytes: 4096}}}
 	if err := move(t, c, m); !errors.Is(err, ErrVoucher) {
 		t.Error(err)
+	}
+}
+
+// TestNothingIsExposed: where a driver says that its channels' pages are is no memory, or has none.
+func TestNothingIsExposed(t *testing.T) {
+	d, region := newDriver(t, driversOwn+1<<20)
+	m := memoryOf(t, []guestmem.Region{region})
+	d.put(d.root, 1<<62)
+	for channel, root := range map[uint32]uint64{0: d.root, 1: d.root, 2: 1 << 62, 3: 1<<64 - 8,
+		wire.MaxChannels: d.root} {
+		if _, s := (vouchers{root, channel}).begin(m, 1); s != statusVoucher {
+			t.Errorf("channel %d, %#x: status %d", channel, root, s)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ package wire
 import "encoding/binary"
 
 const Magic = 1146438480 // "PCUD": first word of the configuration space
-const Version = 4        // of this format; driver and device must agree
+const Version = 5        // of this format; driver and device must agree
 const VirtioId = 63      // where the front end takes any id
 const VirtioIdStock = 37 // where it takes only ids that it has a name for (QEMU's generic device)
 const VirtioIdFs = 26    // where a vhost-user-fs device carries the queues: its tag says whose it is
@@ -135,7 +135,7 @@ type ControlRequest struct {
 	Number  uint32    // HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as the library knows, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
 	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
 	Pid     int32     // OPEN: of the guest process, for statistics
-	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again; HELLO: u64 address of the vouchers, or 0
+	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again; HELLO: u64 address of the page that says where each channel's exposed pages are, or 0
 }
 
 // ControlRequestSize is the size of ControlRequest on the wire.
@@ -212,8 +212,8 @@ const (
 )
 
 // Channel queues: chains that the guest kernel makes available to the worker.
-// A chain begins with a chain_header (device-readable); ARENA and MAP append `runs` run entries,
-// EVENT ends with an event_record (device-writable), a MAP whose pages stay with a map_record.
+// A chain is a chain_header (device-readable). EVENT ends with an event_record (device-writable), a MAP whose pages stay
+// with a map_record. The runs of ARENA and MAP are in lists that the header leads to. No table of descriptors is indirect.
 const (
 	ChainArena = 1 // the channel's shared memory; in flight as long as the channel is open
 	ChainEvent = 2 // returned to wake the driver, or to give maps back
@@ -222,34 +222,42 @@ const (
 
 // ChainHeader is struct chain_header of wire.def.
 type ChainHeader struct {
-	Type    uint32 // chain
-	Id      uint32 // MAP: chosen by the driver, unique among those that the worker has
-	Bytes   uint64 // length of the memory
-	Address uint64 // MAP: guest-virtual address of the first byte
-	Runs    uint32 // number of run entries that follow
-	Offset  uint32 // MAP: of the first byte in the first run
-	Flags   uint32 // map_flag
-	Voucher uint32 // MAP: number of its voucher; 0: it has none
+	Type     uint32 // chain
+	Id       uint32 // MAP: chosen by the driver, unique among those that the worker has
+	Bytes    uint64 // length of the memory
+	Address  uint64 // MAP: guest-virtual address of the first byte
+	Runs     uint32 // ARENA, MAP: how many
+	Offset   uint32 // MAP: of the first byte in the first run
+	Flags    uint32 // map_flag
+	Voucher  uint32 // the header's number among its channel's, from 1; MAP: by which it is a voucher, 0 where the driver has none
+	State    uint32 // MAP: voucher_state, and 2 for each request of the mover's that uses the pages
+	Pad      uint32
+	List     uint64 // address of the list of runs; if there are more than RUNS_PER_LIST, of a table with the addresses of lists (u64), all of which but the last are full
+	Reserved uint64 // 0
 }
 
 // ChainHeaderSize is the size of ChainHeader on the wire.
-const ChainHeaderSize = 40
+const ChainHeaderSize = 64
 
 // Offsets of the fields of ChainHeader.
 const (
-	ChainHeaderTypeOffset    = 0
-	ChainHeaderIdOffset      = 4
-	ChainHeaderBytesOffset   = 8
-	ChainHeaderAddressOffset = 16
-	ChainHeaderRunsOffset    = 24
-	ChainHeaderOffsetOffset  = 28
-	ChainHeaderFlagsOffset   = 32
-	ChainHeaderVoucherOffset = 36
+	ChainHeaderTypeOffset     = 0
+	ChainHeaderIdOffset       = 4
+	ChainHeaderBytesOffset    = 8
+	ChainHeaderAddressOffset  = 16
+	ChainHeaderRunsOffset     = 24
+	ChainHeaderOffsetOffset   = 28
+	ChainHeaderFlagsOffset    = 32
+	ChainHeaderVoucherOffset  = 36
+	ChainHeaderStateOffset    = 40
+	ChainHeaderPadOffset      = 44
+	ChainHeaderListOffset     = 48
+	ChainHeaderReservedOffset = 56
 )
 
 // Decode reads ChainHeader from b, which must hold ChainHeaderSize bytes.
 func (x *ChainHeader) Decode(b []byte) {
-	_ = b[39]
+	_ = b[63]
 	x.Type = uint32(binary.LittleEndian.Uint32(b[0:]))
 	x.Id = uint32(binary.LittleEndian.Uint32(b[4:]))
 	x.Bytes = uint64(binary.LittleEndian.Uint64(b[8:]))
@@ -258,11 +266,15 @@ func (x *ChainHeader) Decode(b []byte) {
 	x.Offset = uint32(binary.LittleEndian.Uint32(b[28:]))
 	x.Flags = uint32(binary.LittleEndian.Uint32(b[32:]))
 	x.Voucher = uint32(binary.LittleEndian.Uint32(b[36:]))
+	x.State = uint32(binary.LittleEndian.Uint32(b[40:]))
+	x.Pad = uint32(binary.LittleEndian.Uint32(b[44:]))
+	x.List = uint64(binary.LittleEndian.Uint64(b[48:]))
+	x.Reserved = uint64(binary.LittleEndian.Uint64(b[56:]))
 }
 
 // Encode writes ChainHeader to b, which must hold ChainHeaderSize bytes.
 func (x *ChainHeader) Encode(b []byte) {
-	_ = b[39]
+	_ = b[63]
 	binary.LittleEndian.PutUint32(b[0:], uint32(x.Type))
 	binary.LittleEndian.PutUint32(b[4:], uint32(x.Id))
 	binary.LittleEndian.PutUint64(b[8:], uint64(x.Bytes))
@@ -271,7 +283,16 @@ func (x *ChainHeader) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[28:], uint32(x.Offset))
 	binary.LittleEndian.PutUint32(b[32:], uint32(x.Flags))
 	binary.LittleEndian.PutUint32(b[36:], uint32(x.Voucher))
+	binary.LittleEndian.PutUint32(b[40:], uint32(x.State))
+	binary.LittleEndian.PutUint32(b[44:], uint32(x.Pad))
+	binary.LittleEndian.PutUint64(b[48:], uint64(x.List))
+	binary.LittleEndian.PutUint64(b[56:], uint64(x.Reserved))
 }
+
+// Values of voucher_state.
+const (
+	VoucherStateValid = 1 // the pages are pinned; the driver writes 0 in its place, only if no request uses them
+)
 
 // Values of map_flag.
 const (
@@ -382,52 +403,54 @@ const (
 )
 const KeptMaps = 65536   // maps that a worker keeps at most
 const RunsPerMap = 16384 // run entries of a MAP at most (64 MiB of scattered 4 KiB pages)
+const RunsPerList = 256  // run entries of a list at most
+const ChainMax = 2       // descriptors of a chain at most: a header and a record
 
-// Voucher is struct voucher of wire.def.
-// By vouchers the driver vouches for the pages of maps. They are memory of the guest's kernel, which the mover reads.
-// HELLO names a page with the guest-physical address of each channel's directory (u64, 0: none). A directory has the
-// addresses of pages of vouchers (u64, 0: none). Voucher n, from 1, is entry n - 1 of its channel's. All addresses are
-// guest-physical. Each list of runs but the last is full.
-type Voucher struct {
-	State uint32 // voucher_state, and 2 for each request of the mover's that uses the pages
-	Pad   uint32
-	Map   uint64 // address of the map's chain_header; those of its lists of runs (u64) follow it
+// Exposed is struct exposed of wire.def.
+// A channel's exposed pages are those pages of the guest's kernel that its worker touches by itself, in addition to its
+// rings, its arena and what its program has pinned. They hold nothing else, and stay the channel's until CLOSE is over.
+// HELLO names a page with an address for each channel (u64, 0: none): of a page that begins with this. EXPOSED_LISTS
+// addresses of directories of pages of lists follow. A directory has the addresses of pages (u64, 0: none). Voucher n,
+// from 1, is header n - 1 of its channel's. All addresses are guest-physical.
+type Exposed struct {
+	Records uint64    // of a page: an event_record, and map_records
+	Arena   uint64    // of the chain_header of the arena
+	Headers [6]uint64 // of directories of pages of chain_headers
 }
 
-// VoucherSize is the size of Voucher on the wire.
-const VoucherSize = 16
+// ExposedSize is the size of Exposed on the wire.
+const ExposedSize = 64
 
-// Offsets of the fields of Voucher.
+// Offsets of the fields of Exposed.
 const (
-	VoucherStateOffset = 0
-	VoucherPadOffset   = 4
-	VoucherMapOffset   = 8
+	ExposedRecordsOffset = 0
+	ExposedArenaOffset   = 8
+	ExposedHeadersOffset = 16
 )
 
-// Decode reads Voucher from b, which must hold VoucherSize bytes.
-func (x *Voucher) Decode(b []byte) {
-	_ = b[15]
-	x.State = uint32(binary.LittleEndian.Uint32(b[0:]))
-	x.Pad = uint32(binary.LittleEndian.Uint32(b[4:]))
-	x.Map = uint64(binary.LittleEndian.Uint64(b[8:]))
+// Decode reads Exposed from b, which must hold ExposedSize bytes.
+func (x *Exposed) Decode(b []byte) {
+	_ = b[63]
+	x.Records = uint64(binary.LittleEndian.Uint64(b[0:]))
+	x.Arena = uint64(binary.LittleEndian.Uint64(b[8:]))
+	for i := range x.Headers {
+		x.Headers[i] = uint64(binary.LittleEndian.Uint64(b[16+8*i:]))
+	}
 }
 
-// Encode writes Voucher to b, which must hold VoucherSize bytes.
-func (x *Voucher) Encode(b []byte) {
-	_ = b[15]
-	binary.LittleEndian.PutUint32(b[0:], uint32(x.State))
-	binary.LittleEndian.PutUint32(b[4:], uint32(x.Pad))
-	binary.LittleEndian.PutUint64(b[8:], uint64(x.Map))
+// Encode writes Exposed to b, which must hold ExposedSize bytes.
+func (x *Exposed) Encode(b []byte) {
+	_ = b[63]
+	binary.LittleEndian.PutUint64(b[0:], uint64(x.Records))
+	binary.LittleEndian.PutUint64(b[8:], uint64(x.Arena))
+	for i := range x.Headers {
+		binary.LittleEndian.PutUint64(b[16+8*i:], uint64(x.Headers[i]))
+	}
 }
 
-// Values of voucher_state.
-const (
-	VoucherStateValid = 1 // the pages are pinned; the driver writes 0 in its place, only if no request uses them
-)
-const VoucherPages = 512    // in a directory
-const VouchersPerPage = 256 // of 4096 bytes
-const RunsPerList = 256     // run entries of a list that a voucher leads to
-const ChainMax = 256        // descriptors of a chain at most: a MAP has all of its runs in single pages, and its header
+const ExposedLists = 504   // directories of pages of lists
+const DirectoryPages = 512 // pages in a directory
+const HeadersPerPage = 64  // of 4096 bytes
 
 // The arena: memory of the guest kernel, mapped by one guest process and its worker.
 const Slots = 4096 // offset of the completion slots

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -15,14 +16,11 @@ const keptAddress = 0x7000_0000_0000 // of a map, in the program
 // offerKept makes a page available as a MAP with a record, and has the worker take it.
 func (r *rig) offerKept(t *testing.T, d *virtqueuetest.Driver, id uint32) {
 	t.Helper()
-	b := make([]byte, wire.ChainHeaderSize+wire.RunSize)
-	h := wire.ChainHeader{Type: wire.ChainMap, Id: id, Bytes: 4096, Address: keptAddress, Runs: 1}
-	h.Encode(b)
-	run := wire.Run{Address: 0x300000, Bytes: 4096}
-	run.Encode(b[wire.ChainHeaderSize:])
 	at := r.guest.Alloc(256, 8)
-	r.guest.Write(at, b)
-	_, err := d.Add(virtqueuetest.Desc{Addr: at, Len: uint32(len(b))},
+	wiretest.Chain(r.guest.Write, at,
+		wire.ChainHeader{Type: wire.ChainMap, Id: id, Bytes: 4096, Address: keptAddress},
+		wire.Run{Address: 0x300000, Bytes: 4096})
+	_, err := d.Add(virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize},
 		virtqueuetest.Desc{Addr: at + 128, Len: wire.MapRecordSize, Flags: virtqueuetest.Write})
 	if err != nil {
 		t.Fatal(err)

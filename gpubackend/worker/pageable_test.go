@@ -18,6 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -74,17 +75,15 @@ func (r *pageableRig) offer(id uint32, address uint64, pages ...uint64) uint16 {
 	r.t.Helper()
 	h := wire.ChainHeader{
 		Type: wire.ChainMap, Id: id, Flags: wire.MapFlagWrite, Address: address,
-		Bytes: 4096 * uint64(len(pages)), Runs: uint32(len(pages)),
+		Bytes: 4096 * uint64(len(pages)),
 	}
-	b := make([]byte, wire.ChainHeaderSize+wire.RunSize*len(pages))
-	h.Encode(b)
-	for i, p := range pages {
-		run := wire.Run{Address: p, Bytes: 4096}
-		run.Encode(b[wire.ChainHeaderSize+wire.RunSize*i:])
+	var runs []wire.Run
+	for _, p := range pages {
+		runs = append(runs, wire.Run{Address: p, Bytes: 4096})
 	}
-	at := r.guest.Alloc(uint64(len(b)), 8)
-	r.guest.Write(at, b)
-	head, err := r.driver.Add(virtqueuetest.Desc{Addr: at, Len: uint32(len(b))})
+	at := r.guest.Alloc(uint64(wire.ChainHeaderSize+wire.RunSize*len(pages)), 8)
+	wiretest.Chain(r.guest.Write, at, h, runs...)
+	head, err := r.driver.Add(virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -151,8 +152,7 @@ func newRaceRig(t *testing.T) *raceRig {
 	r.queue = r.newQueue(call)
 	r.use(&jitterDriver{fakeDriver: r.driver})
 	r.arena = nil // it comes as a chain
-	q := handover.Queue{Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true,
-		Indirect: true}
+	q := handover.Queue{Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true}
 	r.startQueue(t, r.guest, &q)
 	r.controlFD = virtqueuetest.MemFD(t, 4096)
 	if r.control, err = unix.Mmap(r.controlFD, 0, 4096, unix.PROT_READ|unix.PROT_WRITE,
@@ -169,13 +169,11 @@ func (r *raceRig) offer(t *testing.T) {
 	t.Helper()
 	r.arenaAt = r.guest.Alloc(arena.MinBytes, 4096)
 	at := r.guest.Alloc(wire.ChainHeaderSize+wire.RunSize, 8)
-	b := make([]byte, wire.ChainHeaderSize+wire.RunSize)
-	h := wire.ChainHeader{Type: wire.ChainArena, Bytes: arena.MinBytes, Runs: 1}
-	h.Encode(b)
-	run := wire.Run{Address: r.arenaAt, Bytes: arena.MinBytes}
-	run.Encode(b[wire.ChainHeaderSize:])
-	r.guest.Write(at, b)
-	if _, err := r.queueSide.Add(virtqueuetest.Desc{Addr: at, Len: uint32(len(b))}); err != nil {
+	wiretest.Chain(r.guest.Write, at,
+		wire.ChainHeader{Type: wire.ChainArena, Bytes: arena.MinBytes},
+		wire.Run{Address: r.arenaAt, Bytes: arena.MinBytes})
+	_, err := r.queueSide.Add(virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize})
+	if err != nil {
 		t.Fatal(err)
 	}
 	r.offerEvent()
@@ -188,10 +186,7 @@ func (r *raceRig) offer(t *testing.T) {
 // offerEvent makes an EVENT chain available. Its memory is reused.
 func (r *raceRig) offerEvent() {
 	const at = 0 // the first page is set aside for it
-	b := make([]byte, wire.ChainHeaderSize)
-	h := wire.ChainHeader{Type: wire.ChainEvent}
-	h.Encode(b)
-	r.guest.Write(at, b)
+	wiretest.Chain(r.guest.Write, at, wire.ChainHeader{Type: wire.ChainEvent})
 	_, err := r.queueSide.Add(
 		virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize},
 		virtqueuetest.Desc{Addr: at + wire.ChainHeaderSize, Len: wire.EventRecordSize,

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 #define PARACUDA_MAGIC 1146438480 /* "PCUD": first word of the configuration space */
-#define PARACUDA_VERSION 4 /* of this format; driver and device must agree */
+#define PARACUDA_VERSION 5 /* of this format; driver and device must agree */
 #define PARACUDA_VIRTIO_ID 63 /* where the front end takes any id */
 /* where it takes only ids that it has a name for (QEMU's generic device) */
 #define PARACUDA_VIRTIO_ID_STOCK 37
@@ -81,7 +81,8 @@ struct paracuda_control_request {
 	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */
 	/* OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM
-	 * again; HELLO: u64 address of the vouchers, or 0 */
+	 * again; HELLO: u64 address of the page that says where each channel's exposed pages are,
+	 * or 0 */
 	__u8 comm[16];
 };
 #define PARACUDA_SIZEOF_CONTROL_REQUEST 32
@@ -109,8 +110,10 @@ enum paracuda_status {
 };
 
 /* Channel queues: chains that the guest kernel makes available to the worker.
- * A chain begins with a chain_header (device-readable); ARENA and MAP append `runs` run entries,
- * EVENT ends with an event_record (device-writable), a MAP whose pages stay with a map_record. */
+ * A chain is a chain_header (device-readable). EVENT ends with an event_record (device-writable), a
+ * MAP whose pages stay
+ * with a map_record. The runs of ARENA and MAP are in lists that the header leads to. No table of
+ * descriptors is indirect. */
 enum paracuda_chain {
 	/* the channel's shared memory; in flight as long as the channel is open */
 	PARACUDA_CHAIN_ARENA = 1,
@@ -123,12 +126,26 @@ struct paracuda_chain_header {
 	__u32 id; /* MAP: chosen by the driver, unique among those that the worker has */
 	__u64 bytes; /* length of the memory */
 	__u64 address; /* MAP: guest-virtual address of the first byte */
-	__u32 runs; /* number of run entries that follow */
+	__u32 runs; /* ARENA, MAP: how many */
 	__u32 offset; /* MAP: of the first byte in the first run */
 	__u32 flags; /* map_flag */
-	__u32 voucher; /* MAP: number of its voucher; 0: it has none */
+	/* the header's number among its channel's, from 1; MAP: by which it is a voucher, 0 where
+	 * the driver has none */
+	__u32 voucher;
+	/* MAP: voucher_state, and 2 for each request of the mover's that uses the pages */
+	__u32 state;
+	__u32 pad;
+	/* address of the list of runs; if there are more than RUNS_PER_LIST, of a table with the
+	 * addresses of lists (u64), all of which but the last are full */
+	__u64 list;
+	__u64 reserved; /* 0 */
 };
-#define PARACUDA_SIZEOF_CHAIN_HEADER 40
+#define PARACUDA_SIZEOF_CHAIN_HEADER 64
+
+enum paracuda_voucher_state {
+	/* the pages are pinned; the driver writes 0 in its place, only if no request uses them */
+	PARACUDA_VOUCHER_STATE_VALID = 1,
+};
 
 enum paracuda_map_flag {
 	PARACUDA_MAP_FLAG_WRITE = 1, /* the worker may write to the pages */
@@ -162,31 +179,27 @@ enum paracuda_event {
 #define PARACUDA_KEPT_MAPS 65536 /* maps that a worker keeps at most */
 /* run entries of a MAP at most (64 MiB of scattered 4 KiB pages) */
 #define PARACUDA_RUNS_PER_MAP 16384
+#define PARACUDA_RUNS_PER_LIST 256 /* run entries of a list at most */
+#define PARACUDA_CHAIN_MAX 2 /* descriptors of a chain at most: a header and a record */
 
-/* By vouchers the driver vouches for the pages of maps. They are memory of the guest's kernel,
- * which the mover reads.
- * HELLO names a page with the guest-physical address of each channel's directory (u64, 0: none). A
- * directory has the
- * addresses of pages of vouchers (u64, 0: none). Voucher n, from 1, is entry n - 1 of its
- * channel's. All addresses are
- * guest-physical. Each list of runs but the last is full. */
-struct paracuda_voucher {
-	__u32 state; /* voucher_state, and 2 for each request of the mover's that uses the pages */
-	__u32 pad;
-	/* address of the map's chain_header; those of its lists of runs (u64) follow it */
-	__u64 map;
+/* A channel's exposed pages are those pages of the guest's kernel that its worker touches by
+ * itself, in addition to its
+ * rings, its arena and what its program has pinned. They hold nothing else, and stay the channel's
+ * until CLOSE is over.
+ * HELLO names a page with an address for each channel (u64, 0: none): of a page that begins with
+ * this. EXPOSED_LISTS
+ * addresses of directories of pages of lists follow. A directory has the addresses of pages (u64,
+ * 0: none). Voucher n,
+ * from 1, is header n - 1 of its channel's. All addresses are guest-physical. */
+struct paracuda_exposed {
+	__u64 records; /* of a page: an event_record, and map_records */
+	__u64 arena; /* of the chain_header of the arena */
+	__u64 headers[6]; /* of directories of pages of chain_headers */
 };
-#define PARACUDA_SIZEOF_VOUCHER 16
-
-enum paracuda_voucher_state {
-	/* the pages are pinned; the driver writes 0 in its place, only if no request uses them */
-	PARACUDA_VOUCHER_STATE_VALID = 1,
-};
-#define PARACUDA_VOUCHER_PAGES 512 /* in a directory */
-#define PARACUDA_VOUCHERS_PER_PAGE 256 /* of 4096 bytes */
-#define PARACUDA_RUNS_PER_LIST 256 /* run entries of a list that a voucher leads to */
-/* descriptors of a chain at most: a MAP has all of its runs in single pages, and its header */
-#define PARACUDA_CHAIN_MAX 256
+#define PARACUDA_SIZEOF_EXPOSED 64
+#define PARACUDA_EXPOSED_LISTS 504 /* directories of pages of lists */
+#define PARACUDA_DIRECTORY_PAGES 512 /* pages in a directory */
+#define PARACUDA_HEADERS_PER_PAGE 64 /* of 4096 bytes */
 
 /* The arena: memory of the guest kernel, mapped by one guest process and its worker. */
 #define PARACUDA_SLOTS 4096 /* offset of the completion slots */

@@ -73,19 +73,21 @@ void paracuda_arena_free(struct paracuda_arena *arena)
 	arena->count = 0;
 }
 
-int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain)
+/* Makes the chain of a channel's arena. */
+int paracuda_arena_chain(struct paracuda_channel *ch)
 {
+	struct paracuda_token *chain = &ch->arena_chain;
+	struct paracuda_arena *arena = &ch->arena;
 	unsigned long i;
 	int err;
 
-	paracuda_token_init(chain, PARACUDA_CHAIN_ARENA);
-	chain->header.bytes = (u64)arena->count << PAGE_SHIFT;
-	for (i = 0; i < arena->count; i++) {
-		err = paracuda_token_append(chain, arena->pages[i]);
-		if (err)
-			return err;
-	}
-	return 0;
+	err = paracuda_token_init(ch, chain, PARACUDA_CHAIN_ARENA);
+	if (err)
+		return err;
+	chain->header->bytes = (u64)arena->count << PAGE_SHIFT;
+	for (i = 0; i < arena->count && !err; i++)
+		err = paracuda_token_append(ch, chain, arena->pages[i]);
+	return err;
 }
 
 /* Flags for memory that no child inherits, all of which is mapped from the beginning. */

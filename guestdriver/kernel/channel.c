@@ -38,9 +38,8 @@ static void paracuda_channel_release(struct kref *ref)
 {
 	struct paracuda_channel *ch = container_of(ref, struct paracuda_channel, ref);
 
-	paracuda_token_free_lists(&ch->arena_chain);
 	paracuda_arena_free(&ch->arena);
-	paracuda_vouchers_end(ch);
+	paracuda_expose_end(ch);
 	xa_destroy(&ch->maps);
 	mmdrop(ch->mm);
 	paracuda_arena_uncharge(ch->dev, ch->user);
@@ -245,11 +244,10 @@ static void paracuda_channel_finish(struct work_struct *work)
 	bool retire = paracuda_close_all(ch);
 
 	paracuda_channel_abandon(ch);
-	paracuda_vouchers_hide(ch);
+	paracuda_expose_hide(ch);
 	paracuda_unclaim(ch, retire);
 	cancel_delayed_work_sync(&ch->poll);
 	paracuda_map_collect(ch, ULONG_MAX);
-	paracuda_token_free_lists(&ch->arena_chain);
 	atomic_dec(&dev->busy);
 	wake_up_all(&dev->wait);
 	paracuda_channel_put(ch);
@@ -301,9 +299,10 @@ static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *d
 	INIT_LIST_HEAD(&ch->returned);
 	INIT_LIST_HEAD(&ch->parked);
 
-	if (paracuda_vouchers_begin(ch) ||
+	if (paracuda_expose_begin(ch) ||
 	    paracuda_arena_alloc(&ch->arena, arena_bytes) ||
-	    paracuda_arena_chain(&ch->arena, &ch->arena_chain)) {
+	    paracuda_arena_chain(ch) ||
+	    paracuda_token_init(ch, &ch->event, PARACUDA_CHAIN_EVENT)) {
 		paracuda_channel_put(ch);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -352,7 +351,7 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	if (err)
 		goto put;
 
-	paracuda_vouchers_show(ch);
+	paracuda_expose_show(ch);
 	err = paracuda_open_host(ch, gpu);
 	if (!err)
 		err = paracuda_channel_start(ch);

@@ -14,7 +14,7 @@ static void paracuda_device_release(struct kref *ref)
 	struct paracuda_device *dev = container_of(ref, struct paracuda_device, ref);
 
 	cleanup_srcu_struct(&dev->srcu);
-	free_page((unsigned long)dev->vouchers);
+	free_page((unsigned long)dev->exposed);
 	kfree(dev->vqs);
 	kfree(dev);
 }

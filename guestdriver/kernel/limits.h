@@ -42,7 +42,7 @@
 #define PARACUDA_MAP_ID_MAX	((1U << 24) - 1)	/* ... and 24 bits of id */
 
 #define PARACUDA_LISTS		DIV_ROUND_UP(PARACUDA_RUNS_PER_MAP, PARACUDA_RUNS_PER_LIST)
-/* So many pages need no list of their own: what most programs register is small. */
+/* So many pages need no page for their list: what most programs register is small. */
 #define PARACUDA_FEW		16
 
 #endif

@@ -30,10 +30,15 @@ static void paracuda_status_work(struct work_struct *work)
 	}
 }
 
-/* The device hands out physical addresses, which the DMA API knows nothing of. */
+/*
+ * The device hands out physical addresses, which the DMA API knows nothing of. Indirect tables
+ * would lie in pages beside anything of the kernel's.
+ */
 static int paracuda_validate(struct virtio_device *vdev)
 {
 	__virtio_clear_bit(vdev, VIRTIO_F_ACCESS_PLATFORM);
+	__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
+	paracuda_uml_features(vdev);
 	return 0;
 }
 
@@ -46,9 +51,9 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	if (!dev)
 		return NULL;
 	dev->vqs = kcalloc(1 + PARACUDA_MAX_CHANNELS, sizeof(*dev->vqs), GFP_KERNEL);
-	dev->vouchers = (u64 *)get_zeroed_page(GFP_KERNEL);
-	if (!dev->vqs || !dev->vouchers || init_srcu_struct(&dev->srcu)) {
-		free_page((unsigned long)dev->vouchers);
+	dev->exposed = (u64 *)get_zeroed_page(GFP_KERNEL);
+	if (!dev->vqs || !dev->exposed || init_srcu_struct(&dev->srcu)) {
+		free_page((unsigned long)dev->exposed);
 		kfree(dev->vqs);
 		kfree(dev);
 		return NULL;
@@ -134,9 +139,8 @@ static int paracuda_probe(struct virtio_device *vdev)
 	err = paracuda_identify(vdev, &channels);
 	if (err)
 		return err;
-	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1) ||
-	    !virtio_has_feature(vdev, VIRTIO_RING_F_INDIRECT_DESC)) {
-		dev_err(&vdev->dev, "device lacks VERSION_1 or INDIRECT_DESC\n");
+	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1)) {
+		dev_err(&vdev->dev, "device lacks VERSION_1\n");
 		return -ENODEV;
 	}
 	back = paracuda_come_back(vdev, channels);

@@ -66,12 +66,13 @@ static void paracuda_unpin_rest(struct paracuda_token *map, struct page **pages,
 }
 
 /* Appends pinned pages to the list of runs; unpins those that don't fit. */
-static int paracuda_map_append(struct paracuda_token *map, struct page **pages, int n)
+static int paracuda_map_append(struct paracuda_channel *ch, struct paracuda_token *map,
+			       struct page **pages, int n)
 {
 	int i, err;
 
 	for (i = 0; i < n; i++) {
-		err = paracuda_token_append(map, pages[i]);
+		err = paracuda_token_append(ch, map, pages[i]);
 		if (err) {
 			paracuda_unpin_rest(map, pages + i, n - i);
 			return err;
@@ -97,7 +98,7 @@ static int paracuda_map_pin(struct paracuda_channel *ch, struct paracuda_token *
 				paracuda_pin(start, n, gup, pages);
 		if (n <= 0)
 			return n == -ENOMEM || n == -EINTR ? n : -EFAULT;
-		err = paracuda_map_append(map, pages, n);
+		err = paracuda_map_append(ch, map, pages, n);
 		if (err)
 			return err;
 		start += (unsigned long)n << PAGE_SHIFT;
@@ -124,7 +125,7 @@ static int paracuda_map_number(struct paracuda_channel *ch, struct paracuda_toke
 		map->id = 0;	/* it may be set to another map's */
 		return err;
 	}
-	map->header.id = map->id;
+	map->header->id = map->id;
 	return 0;
 }
 
@@ -142,12 +143,15 @@ static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 	map = kmalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
-	paracuda_token_init(map, PARACUDA_CHAIN_MAP);
+	if (paracuda_token_init(ch, map, PARACUDA_CHAIN_MAP)) {
+		kfree(map);
+		return ERR_PTR(-ENOMEM);
+	}
 	map->flags = arg->flags;
-	map->header.bytes = arg->bytes;
-	map->header.address = arg->address;
-	map->header.offset = offset;
-	map->header.flags = arg->flags;
+	map->header->bytes = arg->bytes;
+	map->header->address = arg->address;
+	map->header->offset = offset;
+	map->header->flags = arg->flags;
 
 	pages = (struct page **)__get_free_page(GFP_KERNEL);
 	err = pages ? paracuda_pin_charge(ch, count, paracuda_oneshot(map->flags)) : -ENOMEM;
@@ -159,12 +163,11 @@ static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 	free_page((unsigned long)pages);
 	if (!err)
 		err = paracuda_map_number(ch, map);
-	if (!err)
-		err = paracuda_vouch(ch, map);
 	if (err) {
 		paracuda_map_free(ch, map);
 		return ERR_PTR(err);
 	}
+	paracuda_vouch(map);
 	return map;
 }
 

@@ -22,7 +22,7 @@
 #include "paracuda_ioctl.h"
 #include "paracuda_wire.h"
 #include "limits.h"
-#include "vouch.h"
+#include "expose.h"
 
 #ifdef __BIG_ENDIAN
 #error "the wire format is little-endian, and is used in place"
@@ -54,13 +54,11 @@ struct paracuda_token {
 	bool held;				/* MAP: by references (hold.c) */
 	bool kept;				/* MAP: in channel->kept; under queue->lock */
 	bool again;				/* is made available before programs go on */
-	struct paracuda_voucher *voucher;	/* MAP: vouch.c; NULL: none */
+	bool vouched;				/* MAP: vouch.c */
 	unsigned int runs;
 	unsigned int lists;
-	struct paracuda_map_record record;	/* MAP that stays: device-writable */
-	struct paracuda_chain_header header;	/* device-readable */
-	u64 list[PARACUDA_LISTS];		/* physical addresses, directly behind header */
-	struct paracuda_run few[PARACUDA_FEW];	/* list[0], of a map that is small */
+	struct paracuda_chain_header *header;	/* exposed */
+	struct paracuda_map_record *record;	/* the same, of a MAP that stays, in flight */
 };
 
 /* What the channels of one user have. All but uid is guarded by dev->bounds_lock. */
@@ -137,7 +135,7 @@ struct paracuda_device {
 	struct virtqueue *control;	/* as queue->vq */
 	unsigned int asked;		/* under control_lock: requests without an answer */
 	struct delayed_work control_poll;
-	u64 *vouchers;			/* physical address of each channel's directory */
+	u64 *exposed;			/* a page: where those of each channel are */
 	struct paracuda_request hello;
 	struct paracuda_request watch;	/* SETTINGS: nobody waits for the answer */
 	struct delayed_work beat;	/* beat.c, as what follows */
@@ -203,7 +201,7 @@ struct paracuda_channel {
 
 	struct paracuda_arena arena;
 	struct paracuda_arena_header *header;
-	struct paracuda_vouchers vouchers;
+	struct paracuda_exposure exposure;
 	struct xarray maps;		/* ids in use: maps that stay, by RCU, and 0 for others */
 	u32 next_id;
 	wait_queue_head_t wait;		/* struct paracuda_waiter */
@@ -222,7 +220,6 @@ struct paracuda_channel {
 	struct list_head parked;	/* maps for the device when it is back */
 	struct paracuda_token arena_chain;
 	struct paracuda_token event;
-	struct paracuda_event_record event_record;	/* device-writable */
 };
 
 /* An open file. */
@@ -245,13 +242,16 @@ static inline bool paracuda_stays(const struct paracuda_token *chain)
 	return chain->type == PARACUDA_CHAIN_MAP && !(chain->flags & PARACUDA_MAP_FLAG_ONESHOT);
 }
 
+/* pool.c: see pool.h */
+
+/* expose.c: see expose.h */
+
 /* token.c */
-void paracuda_token_init(struct paracuda_token *chain, u32 type);
-int paracuda_token_append(struct paracuda_token *chain, struct page *page);
+int paracuda_token_init(struct paracuda_channel *ch, struct paracuda_token *chain, u32 type);
+int paracuda_token_append(struct paracuda_channel *ch, struct paracuda_token *chain,
+			  struct page *page);
 struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned int i);
-void paracuda_token_free_lists(struct paracuda_token *chain);
-struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *out,
-				      unsigned int *in);
+void paracuda_token_end(struct paracuda_channel *ch, struct paracuda_token *chain);
 
 /* users.c */
 unsigned long paracuda_share(unsigned long all);
@@ -325,11 +325,13 @@ void paracuda_drop_work(struct work_struct *work);
 /* arena.c */
 int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes);
 void paracuda_arena_free(struct paracuda_arena *arena);
-int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
+int paracuda_arena_chain(struct paracuda_channel *ch);
 struct page *paracuda_alloc_contiguous(unsigned long want, unsigned int *order, gfp_t more);
 void paracuda_vma_flags(struct vm_area_struct *vma);
 
-/* vouch.c: see vouch.h */
+/* vouch.c */
+void paracuda_vouch(struct paracuda_token *map);
+bool paracuda_unvouch(struct paracuda_channel *ch, struct paracuda_token *map);
 
 /* returned.c */
 void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map);
@@ -422,6 +424,7 @@ void paracuda_nodes_settle(void);
 
 /* vqs.c */
 int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels);
+void paracuda_uml_features(struct virtio_device *vdev);
 int paracuda_negotiate(struct virtio_device *vdev);
 
 /* identify.c */

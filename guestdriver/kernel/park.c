@@ -18,6 +18,8 @@ static void paracuda_park(struct paracuda_channel *ch, struct paracuda_token *ch
 	case PARACUDA_CHAIN_ARENA:
 		break;
 	default:
+		paracuda_record_give(ch, chain->record);
+		chain->record = NULL;
 		ch->passing--;
 		if (paracuda_stays(chain))
 			ch->staying--;

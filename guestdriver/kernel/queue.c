@@ -21,11 +21,8 @@
 #define PARACUDA_COLLECT	2	/* release the returned maps */
 #define PARACUDA_AGAIN		4	/* more was returned than a round takes, or no memory */
 
-/*
- * Descriptors that are kept free. A chain is indirect and takes one, but EVENT takes more if there
- * is no memory for an indirect table.
- */
-#define PARACUDA_KEEP_EVENT	2
+/* Descriptors that are kept free for EVENT: its header and its record. */
+#define PARACUDA_KEEP_EVENT	2U
 
 /* How many pages are released for each one that is pinned, and how many at least. */
 #define PARACUDA_COLLECT_RATIO	2UL
@@ -50,19 +47,31 @@ static void paracuda_set_dead(struct paracuda_channel *ch)
 	WRITE_ONCE(ch->header->dead, 1);
 }
 
-/* Makes the EVENT chain available, unless it is already; 1 if it wasn't. Under queue->lock. */
-static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq)
+/* Makes a chain available, with room for a record, if there is one. Under queue->lock. */
+static int paracuda_add(struct virtqueue *vq, struct paracuda_token *chain, void *record,
+			unsigned int bytes)
 {
 	struct scatterlist out, in, *sgs[] = { &out, &in };
 	int err;
 
+	sg_init_one(&out, chain->header, sizeof(*chain->header));
+	if (record)
+		sg_init_one(&in, record, bytes);
+	err = virtqueue_add_sgs(vq, sgs, 1, record ? 1 : 0, chain, GFP_ATOMIC);
+	return err == -ENOSPC ? -EAGAIN : err;
+}
+
+/* Makes the EVENT chain available, unless it is already; 1 if it wasn't. Under queue->lock. */
+static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq)
+{
+	struct paracuda_event_record *record = &ch->exposure.records->event;
+	int err;
+
 	if (ch->event_posted || ch->dead)
 		return 0;
-	ch->event_record.events = 0;
-	ch->event_record.count = 0;
-	sg_init_one(&out, &ch->event.header, sizeof(ch->event.header));
-	sg_init_one(&in, &ch->event_record, sizeof(ch->event_record));
-	err = virtqueue_add_sgs(vq, sgs, 1, 1, &ch->event, GFP_ATOMIC);
+	record->events = 0;
+	record->count = 0;
+	err = paracuda_add(vq, &ch->event, record, sizeof(*record));
 	if (err)
 		return err;
 	ch->event_posted = true;
@@ -106,7 +115,7 @@ void paracuda_take_all(struct paracuda_channel *ch, struct list_head *maps)
 static void paracuda_take_event(struct paracuda_channel *ch, unsigned int len,
 				struct list_head *maps)
 {
-	const struct paracuda_event_record *record = &ch->event_record;
+	const struct paracuda_event_record *record = &ch->exposure.records->event;
 	unsigned int i, count = READ_ONCE(record->count);
 
 	if (len < offsetof(struct paracuda_event_record, maps))
@@ -126,12 +135,14 @@ static void paracuda_take_map(struct paracuda_channel *ch, struct paracuda_token
 	ch->passing--;
 	if (!paracuda_stays(map)) {
 		ch->flying -= map->pinned;
-	} else if (len >= sizeof(map->record) && READ_ONCE(map->record.kept) && !ch->over) {
+	} else if (len >= sizeof(*map->record) && READ_ONCE(map->record->kept) && !ch->over) {
 		map->kept = true;
 		maps = &ch->kept;
 	} else {
 		ch->staying--;
 	}
+	paracuda_record_give(ch, map->record);
+	map->record = NULL;
 	list_add_tail(&map->node, maps);
 }
 
@@ -236,7 +247,7 @@ static int paracuda_room(struct paracuda_channel *ch, struct virtqueue *vq, u32 
 {
 	if (!paracuda_oneshot(flags) && ch->staying >= PARACUDA_KEPT_MAPS)
 		return -ENOSPC;
-	return vq->num_free > PARACUDA_KEEP_EVENT ? 0 : -EAGAIN;
+	return vq->num_free >= PARACUDA_KEEP_EVENT + PARACUDA_CHAIN_MAX ? 0 : -EAGAIN;
 }
 
 /*
@@ -312,36 +323,43 @@ void paracuda_channel_die(struct paracuda_channel *ch)
 	wake_up_all(&ch->wait);
 }
 
-/* Makes a chain of so many readable and writable entries available. Under queue->lock. */
-static int paracuda_add(struct virtqueue *vq, struct paracuda_token *chain, struct scatterlist *sg,
-			unsigned int out, unsigned int in)
+/* Makes a map available. Under queue->lock. */
+static int paracuda_add_map(struct paracuda_channel *ch, struct virtqueue *vq,
+			    struct paracuda_token *map)
 {
-	struct scatterlist *sgs[] = { sg, sg + out };
 	int err;
 
-	if (in)
-		sg_mark_end(&sg[out - 1]);
-	err = virtqueue_add_sgs(vq, sgs, 1, in, chain, GFP_ATOMIC);
-	return err == -ENOSPC ? -EAGAIN : err;
+	err = paracuda_room(ch, vq, map->flags);
+	if (err)
+		return err;
+	if (paracuda_stays(map)) {
+		map->record = paracuda_record_take(ch);
+		if (!map->record)
+			return -EAGAIN;
+	}
+	err = paracuda_add(vq, map, map->record, sizeof(*map->record));
+	if (err) {
+		paracuda_record_give(ch, map->record);
+		map->record = NULL;
+	}
+	return err;
 }
 
 static int paracuda_post_locked(struct paracuda_channel *ch, struct virtqueue *vq,
-				struct paracuda_token *chain, struct scatterlist *sg,
-				unsigned int out, unsigned int in)
+				struct paracuda_token *chain)
 {
 	int err;
 
 	if (ch->dead)
 		return -EIO;
-	err = chain->type == PARACUDA_CHAIN_MAP ? paracuda_room(ch, vq, chain->flags) : 0;
-	if (!err)
-		err = paracuda_add(vq, chain, sg, out, in);
+	err = chain->type == PARACUDA_CHAIN_MAP ? paracuda_add_map(ch, vq, chain) :
+						  paracuda_add(vq, chain, NULL, 0);
 	if (err)
 		return err;
 	ch->inflight++;
 	if (chain->type != PARACUDA_CHAIN_MAP)
 		return 0;
-	if (in)
+	if (paracuda_stays(chain))
 		ch->staying++;
 	else
 		ch->flying += chain->pinned;
@@ -356,22 +374,17 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 	struct paracuda_queue *q = ch->queue;
 	struct paracuda_device *dev = ch->dev;
 	unsigned long pinned = chain->pinned;	/* once posted the chain isn't the caller's */
-	unsigned int out, in, todo = 0;
+	unsigned int todo = 0;
 	unsigned long busy = 0;
-	struct scatterlist *sg;
 	struct virtqueue *vq;
 	int idx, err = -ENODEV;
-
-	sg = paracuda_token_sg(chain, &out, &in);
-	if (!sg)
-		return -ENOMEM;
 
 	idx = srcu_read_lock(&dev->srcu);
 	spin_lock_irq(&q->lock);
 	vq = READ_ONCE(dev->away) && !chain->again ? NULL : q->vq;
 	if (vq) {
 		busy = ch->flying;
-		err = paracuda_post_locked(ch, vq, chain, sg, out, in);
+		err = paracuda_post_locked(ch, vq, chain);
 		todo = paracuda_reap(q, vq);	/* kicks, and sets interrupts on or off */
 		busy = min3(busy, ch->flying, PARACUDA_COLLECT_RATIO * pinned);
 		if (todo & PARACUDA_AGAIN)
@@ -385,7 +398,6 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 		virtqueue_notify(vq);
 	srcu_read_unlock(&dev->srcu, idx);
 
-	kfree(sg);
 	/*
 	 * Releases enough to keep up, but no more than the device copies meanwhile: the command
 	 * that needs the chain comes after this. What isn't worth a round is left to the poll.
@@ -398,7 +410,6 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 /* Hands the arena to a worker that has just started, and EVENT with it. */
 int paracuda_channel_start(struct paracuda_channel *ch)
 {
-	paracuda_token_init(&ch->event, PARACUDA_CHAIN_EVENT);
 	return paracuda_channel_post(ch, &ch->arena_chain);
 }
 

@@ -64,7 +64,7 @@ void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map)
 		paracuda_pin_uncharge(ch, map->pinned, paracuda_oneshot(map->flags));
 	if (map->id)
 		xa_erase(&ch->maps, map->id);
-	paracuda_token_free_lists(map);
+	paracuda_token_end(ch, map);
 	if (paracuda_stays(map))
 		kfree_rcu(map, rcu);	/* paracuda_take_kept() may look at it */
 	else

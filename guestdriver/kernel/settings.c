@@ -44,13 +44,13 @@ int paracuda_hello(struct paracuda_device *dev)
 {
 	struct paracuda_request *req = &dev->hello;
 	struct device *d = &dev->vdev->dev;
-	u64 vouchers = virt_to_phys(dev->vouchers);
+	u64 exposed = virt_to_phys(dev->exposed);
 	int err;
 
 	memset(req, 0, sizeof(*req));
 	req->out.type = PARACUDA_CONTROL_HELLO;
 	req->out.number = PARACUDA_VERSION;
-	memcpy(req->out.comm, &vouchers, sizeof(vouchers));
+	memcpy(req->out.comm, &exposed, sizeof(exposed));
 	err = paracuda_control_post(dev, req);
 	if (err)
 		return err;

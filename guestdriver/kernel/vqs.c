@@ -89,11 +89,14 @@ int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels)
 #define PARACUDA_UML_PROTOCOL	30
 
 /*
- * virtio_uml needs that feature each time, and clears it in vdev; without it, queues are never
- * enabled. Before probe() the core sets it, with all features of the transport.
+ * virtio_uml needs that feature each time that features are written, and clears it in vdev; without
+ * it, queues are never enabled. Before validate() the core sets it, with all features of the
+ * transport, but not when it writes what that has changed.
  */
-static void paracuda_uml_features(struct virtio_device *vdev)
+void paracuda_uml_features(struct virtio_device *vdev)
 {
+	if (!IS_ENABLED(CONFIG_UML))
+		return;
 	if (vdev->config->get_features(vdev) & BIT_ULL(PARACUDA_UML_PROTOCOL))
 		__virtio_set_bit(vdev, PARACUDA_UML_PROTOCOL);
 }
@@ -108,8 +111,7 @@ int paracuda_negotiate(struct virtio_device *vdev)
 
 	virtio_add_status(vdev, VIRTIO_CONFIG_S_ACKNOWLEDGE);
 	virtio_add_status(vdev, VIRTIO_CONFIG_S_DRIVER);
-	if (IS_ENABLED(CONFIG_UML))
-		paracuda_uml_features(vdev);
+	paracuda_uml_features(vdev);
 	err = vdev->config->finalize_features(vdev);
 	if (err)
 		return err;

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -71,18 +72,9 @@ func (c *channel) start() error {
 
 // chain makes a chain available that has a header and runs.
 func (c *channel) chain(at int, h wire.ChainHeader, runs ...wire.Run) {
-	b := make([]byte, wire.ChainHeaderSize)
-	if h.Runs == 0 {
-		h.Runs = uint32(len(runs))
-	}
-	h.Encode(b)
-	for _, r := range runs {
-		b = binary.LittleEndian.AppendUint64(b, r.Address)
-		b = binary.LittleEndian.AppendUint64(b, r.Bytes)
-	}
 	addr := c.chains + uint64(at)*4096
-	c.g.memory.Write(addr, b)
-	list := []virtqueuetest.Desc{{Addr: addr, Len: uint32(len(b))}}
+	wiretest.Chain(c.g.memory.Write, addr, h, runs...)
+	list := []virtqueuetest.Desc{{Addr: addr, Len: wire.ChainHeaderSize}}
 	if h.Type == wire.ChainEvent {
 		list = append(list,
 			virtqueuetest.Desc{Addr: addr + 2048, Len: wire.EventRecordSize,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -51,14 +52,12 @@ func (c *channel) refuse(calls map[gpubackend.Op][]uint64) error {
 
 // offer makes one page available as a MAP, and returns the head of its chain.
 func (c *channel) offer(at int, id, flags uint32, page uint64) (uint16, error) {
-	h := wire.ChainHeader{Type: wire.ChainMap, Id: id, Bytes: 4096, Runs: 1, Flags: flags}
-	b := make([]byte, wire.ChainHeaderSize+wire.RunSize)
-	h.Encode(b)
-	r := wire.Run{Address: page, Bytes: 4096}
-	r.Encode(b[wire.ChainHeaderSize:])
 	addr := c.chains + uint64(at)*4096
-	c.g.memory.Write(addr, b)
-	head, err := c.queue().Driver.Add(virtqueuetest.Desc{Addr: addr, Len: uint32(len(b))})
+	wiretest.Chain(c.g.memory.Write, addr,
+		wire.ChainHeader{Type: wire.ChainMap, Id: id, Bytes: 4096, Flags: flags},
+		wire.Run{Address: page, Bytes: 4096})
+	head, err := c.queue().Driver.Add(
+		virtqueuetest.Desc{Addr: addr, Len: wire.ChainHeaderSize})
 	c.kick()
 	return head, err
 }
@@ -177,17 +176,15 @@ func keptMap(g *guest, c *channel) error {
 	}
 	c.reap()
 	h := wire.ChainHeader{
-		Type: wire.ChainMap, Id: 31, Bytes: 4096, Runs: 1, Flags: wire.MapFlagWrite,
+		Type: wire.ChainMap, Id: 31, Bytes: 4096, Flags: wire.MapFlagWrite,
 	}
-	b := make([]byte, wire.ChainHeaderSize+wire.RunSize+wire.MapRecordSize)
-	h.Encode(b)
-	r := wire.Run{Address: page, Bytes: 4096}
-	r.Encode(b[wire.ChainHeaderSize:])
-	at, record := c.chains+20*4096, uint64(len(b)-wire.MapRecordSize)
+	const record = 2048
+	at := c.chains + 20*4096
 	// The second map has the id of the first, which is in use, so it isn't kept.
 	for i, want := range []byte{1, 0} {
-		c.g.memory.Write(at, b)
-		c.raw(virtqueuetest.Desc{Addr: at, Len: uint32(record)},
+		wiretest.Chain(c.g.memory.Write, at, h, wire.Run{Address: page, Bytes: 4096})
+		c.g.memory.Write(at+record, make([]byte, wire.MapRecordSize))
+		c.raw(virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize},
 			virtqueuetest.Desc{
 				Addr: at + record, Len: wire.MapRecordSize, Flags: virtqueuetest.Write,
 			})

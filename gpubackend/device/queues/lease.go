@@ -22,7 +22,6 @@ func NewLease(q vhostuser.QueueConfig) (*Lease, error) {
 	}
 	l := &Lease{queue: handover.Queue{
 		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, EventIdx: q.EventIdx(),
-		Indirect: q.Indirect(),
 	}}
 	var err error
 	if l.Kick, err = q.Kick.Dup(); err != nil {

@@ -207,7 +207,7 @@ func (q *Queue) GiveBack(mem *guestmem.Memory) {
 	ring, err := virtqueue.New(mem, virtqueue.Config{
 		Record: q.record.Queue(0),
 		Size:   c.Size, Desc: c.Desc, Avail: c.Avail, Used: c.Used, Base: q.base,
-		EventIdx: c.EventIdx, Indirect: c.Indirect, InFlight: q.held, MaxChain: wire.ChainMax,
+		EventIdx: c.EventIdx, InFlight: q.held, MaxChain: wire.ChainMax,
 	})
 	if err != nil {
 		q.log.WithError(err).Warn("take back a queue")

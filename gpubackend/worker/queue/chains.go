@@ -66,7 +66,7 @@ func (q *Queue) takeChain(c *virtqueue.Chain) error {
 	h.Decode(raw[:])
 	switch h.Type {
 	case wire.ChainArena:
-		return q.takeArena(c, &h)
+		return q.takeArena(&h)
 	case wire.ChainEvent:
 		if c.WriteLen() < wire.EventRecordSize || c.Writable()[0].Len < wire.EventRecordSize {
 			return fmt.Errorf("EVENT chain with %d bytes to write: want the %d of a record, "+
@@ -80,14 +80,14 @@ func (q *Queue) takeChain(c *virtqueue.Chain) error {
 	return fmt.Errorf("chain of unknown type %d", h.Type)
 }
 
-// readRuns copies and checks the run list behind a header.
-func (q *Queue) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, error) {
+// readRuns copies and checks the runs that a header leads to.
+func (q *Queue) readRuns(h *wire.ChainHeader) ([]wire.Run, error) {
 	if h.Runs == 0 || h.Runs > wire.RunsPerMap {
-		return nil, fmt.Errorf("run list of %d runs: want 1 to %d", h.Runs, wire.RunsPerMap)
+		return nil, fmt.Errorf("%d runs: want 1 to %d", h.Runs, wire.RunsPerMap)
 	}
 	raw := q.lists.scratch(int(h.Runs) * wire.RunSize)
-	if _, err := c.ReadAt(raw, wire.ChainHeaderSize); err != nil {
-		return nil, fmt.Errorf("run list: %w", err)
+	if err := q.readLists(raw, h); err != nil {
+		return nil, fmt.Errorf("list of runs: %w", err)
 	}
 	runs := q.lists.get(int(h.Runs))
 	total := uint64(0)
@@ -107,11 +107,31 @@ func (q *Queue) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, e
 	return runs, nil
 }
 
-func (q *Queue) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
+// readLists copies the lists of a header's runs, all of which but the last are full.
+func (q *Queue) readLists(raw []byte, h *wire.ChainHeader) error {
+	if h.Runs <= wire.RunsPerList {
+		return q.mem.Read(raw, h.List)
+	}
+	var table [8 * wire.RunsPerMap / wire.RunsPerList]byte
+	lists := (int(h.Runs) + wire.RunsPerList - 1) / wire.RunsPerList
+	if err := q.mem.Read(table[:8*lists], h.List); err != nil {
+		return err
+	}
+	for i := range lists {
+		n := min(len(raw), wire.RunsPerList*wire.RunSize)
+		if err := q.mem.Read(raw[:n], binary.LittleEndian.Uint64(table[8*i:])); err != nil {
+			return err
+		}
+		raw = raw[n:]
+	}
+	return nil
+}
+
+func (q *Queue) takeArena(h *wire.ChainHeader) error {
 	if q.arena != nil && !q.anew.takesArena() {
 		return fmt.Errorf("a second arena, of %d bytes, on a channel that has one", h.Bytes)
 	}
-	runs, err := q.readRuns(c, h)
+	runs, err := q.readRuns(h)
 	if err != nil {
 		return err
 	}
@@ -172,7 +192,7 @@ func (q *Queue) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if q.maps[h.Id] != nil && !q.anew.takesMap(h.Id) {
 		return fmt.Errorf("map %d is in flight already", h.Id)
 	}
-	runs, err := q.readRuns(c, h)
+	runs, err := q.readRuns(h)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -17,7 +18,8 @@ import (
 func FuzzChains(f *testing.F) {
 	f.Add(make([]byte, wire.ChainHeaderSize), uint16(0), uint16(0))
 	good := make([]byte, wire.ChainHeaderSize+wire.RunSize)
-	h := wire.ChainHeader{Type: wire.ChainMap, Bytes: 100, Runs: 1}
+	h := wire.ChainHeader{Type: wire.ChainMap, Bytes: 100, Runs: 1,
+		List: 0x100000 + wire.ChainHeaderSize}
 	h.Encode(good)
 	binary.LittleEndian.PutUint64(good[wire.ChainHeaderSize+8:], 4096)
 	f.Add(good, uint16(8), uint16(1))
@@ -29,9 +31,7 @@ func FuzzChains(f *testing.F) {
 		at := min(int(split), len(header))
 		for i := range uint64(3) {
 			addr := 0x100000 + i*8192
-			if err := r.mem.Write(header, addr); err != nil {
-				t.Fatal(err)
-			}
+			r.write(addr, header)
 			if _, err := r.driver.Add(
 				virtqueuetest.Desc{Addr: addr, Len: uint32(at)},
 				virtqueuetest.Desc{Addr: addr + uint64(at), Len: uint32(len(header) - at),
@@ -53,14 +53,8 @@ func FuzzChains(f *testing.F) {
 // chain makes a chain available that has only a part to be read, and returns its head.
 func (r *rig) chain(at uint64, h wire.ChainHeader, runs ...wire.Run) (head uint16) {
 	r.t.Helper()
-	h.Runs = uint32(len(runs))
-	b := make([]byte, wire.ChainHeaderSize+wire.RunSize*len(runs))
-	h.Encode(b)
-	for i := range runs {
-		runs[i].Encode(b[wire.ChainHeaderSize+wire.RunSize*i:])
-	}
-	r.write(b, at)
-	head, err := r.driver.Add(virtqueuetest.Desc{Addr: at, Len: uint32(len(b))})
+	wiretest.Chain(r.write, at, h, runs...)
+	head, err := r.driver.Add(virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -105,8 +105,7 @@ func newRing(
 ) (*virtqueue.Queue, error) {
 	return virtqueue.New(mem, virtqueue.Config{
 		Size: where.Size, Desc: where.Desc, Avail: where.Avail, Used: where.Used, Base: base,
-		EventIdx: where.EventIdx, Indirect: where.Indirect, MaxChain: wire.ChainMax,
-		InFlight: inFlight,
+		EventIdx: where.EventIdx, MaxChain: wire.ChainMax, InFlight: inFlight,
 	})
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/wire/wiretest"
 	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -21,15 +23,18 @@ import (
 type rig struct {
 	*Queue
 	t      *testing.T
+	guest  *virtqueuetest.Guest // its own view: the queue has another mapping of the memory
 	host   *budget.Budget
 	driver *virtqueuetest.Driver
 	has    map[uint32]bool // maps whose pages the queue has, by the records that it wrote
 }
 
-// Where the guest has the records of EVENT and MAP chains, and their headers.
+// Where the guest has the records of EVENT and MAP chains, and their headers and lists.
 const (
-	eventAt     = 0x10000
-	chainsAt    = 0x20000
+	recordsAt   = 0x10000
+	mapRecords  = recordsAt + wire.EventRecordSize
+	eventAt     = 0x20000
+	chainsAt    = 0x21000
 	keptAddress = 0x7000_0000_0000 // of a map, in the program
 )
 
@@ -44,11 +49,16 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(state.Close)
 	g := virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: 4 << 20})
 	g.Alloc(4096, 4096)
-	r := &rig{t: t, host: budget.New(1 << 40), has: map[uint32]bool{},
+	mem, err := guestmem.New([]guestmem.Region{{Size: g.Spans[0].Size, FD: g.FDs[0]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mem.Close() })
+	r := &rig{t: t, guest: g, host: budget.New(1 << 40), has: map[uint32]bool{},
 		driver: virtqueuetest.NewDriver(g, 16, false)}
 	r.Queue = New(Config{State: state, Host: r.host, Dirty: &dirty.Pages{}, Call: -1,
 		Attach: func(*arena.Arena) {}, Log: logrus.NewEntry(text)})
-	if err := r.Start(g.Mem, &handover.Queue{Size: 16, Desc: r.driver.Desc,
+	if err := r.Start(mem, &handover.Queue{Size: 16, Desc: r.driver.Desc,
 		Avail: r.driver.Avail, Used: r.driver.Used}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,40 +66,28 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) write(b []byte, at uint64) {
-	r.t.Helper()
-	if err := r.mem.Write(b, at); err != nil {
-		r.t.Fatal(err)
-	}
-}
+func (r *rig) write(at uint64, b []byte) { r.guest.Write(at, b) }
 
 func (r *rig) word(at uint64) uint32 {
 	r.t.Helper()
-	var b [4]byte
-	if err := r.mem.Read(b[:], at); err != nil {
-		r.t.Fatal(err)
-	}
-	return binary.LittleEndian.Uint32(b[:])
+	return binary.LittleEndian.Uint32(r.guest.Read(at, 4))
 }
 
 // offer makes a page available as a MAP with a record, and has the worker take it.
 func (r *rig) offer(id uint32) {
 	r.t.Helper()
-	b := make([]byte, wire.ChainHeaderSize+wire.RunSize)
-	h := wire.ChainHeader{Type: wire.ChainMap, Id: id, Bytes: 4096, Address: keptAddress, Runs: 1}
-	h.Encode(b)
-	run := wire.Run{Address: 0x300000, Bytes: 4096}
-	run.Encode(b[wire.ChainHeaderSize:])
-	at := chainsAt + uint64(id%64)*256
-	r.write(b, at)
-	r.write(make([]byte, wire.MapRecordSize), at+128)
-	_, err := r.driver.Add(virtqueuetest.Desc{Addr: at, Len: uint32(len(b))},
-		virtqueuetest.Desc{Addr: at + 128, Len: wire.MapRecordSize, Flags: virtqueuetest.Write})
+	at, record := chainsAt+uint64(id%64)*256, mapRecords+uint64(id%64)*wire.MapRecordSize
+	wiretest.Chain(r.write, at,
+		wire.ChainHeader{Type: wire.ChainMap, Id: id, Bytes: 4096, Address: keptAddress},
+		wire.Run{Address: 0x300000, Bytes: 4096})
+	r.write(record, make([]byte, wire.MapRecordSize))
+	_, err := r.driver.Add(virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize},
+		virtqueuetest.Desc{Addr: record, Len: wire.MapRecordSize, Flags: virtqueuetest.Write})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.take()
-	if written := r.reap(); r.word(at+128) == 1 && written == wire.MapRecordSize {
+	if written := r.reap(); r.word(record) == 1 && written == wire.MapRecordSize {
 		if r.has[id] {
 			r.t.Fatalf("map %d is kept twice", id)
 		}
@@ -119,12 +117,9 @@ func (r *rig) reap() uint32 {
 // listen makes an EVENT available, has the worker signal, and returns the maps that it names.
 func (r *rig) listen() (ids []uint32) {
 	r.t.Helper()
-	b := make([]byte, wire.ChainHeaderSize)
-	h := wire.ChainHeader{Type: wire.ChainEvent}
-	h.Encode(b)
-	r.write(b, eventAt)
+	wiretest.Chain(r.write, eventAt, wire.ChainHeader{Type: wire.ChainEvent})
 	_, err := r.driver.Add(virtqueuetest.Desc{Addr: eventAt, Len: wire.ChainHeaderSize},
-		virtqueuetest.Desc{Addr: eventAt + 64, Len: wire.EventRecordSize,
+		virtqueuetest.Desc{Addr: recordsAt, Len: wire.EventRecordSize,
 			Flags: virtqueuetest.Write})
 	if err != nil {
 		r.t.Fatal(err)
@@ -132,12 +127,12 @@ func (r *rig) listen() (ids []uint32) {
 	r.take()
 	r.Signal()
 	written := r.reap()
-	count := r.word(eventAt + 64 + wire.EventRecordCountOffset)
-	if r.word(eventAt+64) != wire.EventReturned || written != wire.EventRecordMapsOffset+4*count {
-		r.t.Fatalf("events %d, %d maps in %d bytes", r.word(eventAt+64), count, written)
+	count := r.word(recordsAt + wire.EventRecordCountOffset)
+	if r.word(recordsAt) != wire.EventReturned || written != wire.EventRecordMapsOffset+4*count {
+		r.t.Fatalf("events %d, %d maps in %d bytes", r.word(recordsAt), count, written)
 	}
 	for i := range uint64(count) {
-		id := r.word(eventAt + 64 + wire.EventRecordMapsOffset + 4*i)
+		id := r.word(recordsAt + wire.EventRecordMapsOffset + 4*i)
 		if !r.has[id] {
 			r.t.Fatalf("map %d goes back, which wasn't kept", id)
 		}

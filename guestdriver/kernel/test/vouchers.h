@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Part of paracuda-test.c: pages that the mover says it uses stay pinned, although the worker has
- * given them back. What the mover would write to the voucher is written here, through /dev/mem.
+ * given them back, and what the worker reads lies in pages that hold nothing else. What the mover
+ * would write to the voucher is written here, through /dev/mem.
  */
 
 #define VOUCHED (6 * MIB)
@@ -49,30 +50,61 @@ static int is_header(const char *p, const void *address)
 
 	memcpy(&h, p, sizeof(h));
 	return h.type == PARACUDA_CHAIN_MAP && h.bytes == VOUCHED - 24 && h.voucher &&
-	       h.address == *(const __u64 *)address;
-}
-
-static int is_voucher(const char *p, const void *map)
-{
-	struct paracuda_voucher v;
-
-	memcpy(&v, p, sizeof(v));
-	return v.state == PARACUDA_VOUCHER_STATE_VALID && !v.pad && v.map == *(const __u64 *)map;
+	       h.state == PARACUDA_VOUCHER_STATE_VALID && h.address == *(const __u64 *)address;
 }
 
 /* Where the voucher for the pages at an address is. */
 static unsigned long voucher_of(char *p)
 {
-	__u64 address = (unsigned long)p, map;
+	__u64 address = (unsigned long)p;
 
-	map = ram_find(is_header, &address);
-	return map ? ram_find(is_voucher, &map) : 0;
+	return ram_find(is_header, &address);
 }
 
 static void set_state(unsigned long voucher, __u32 state)
 {
-	check(pwrite(ram.mem, &state, sizeof(state), voucher) == sizeof(state),
+	check(pwrite(ram.mem, &state, sizeof(state),
+		     voucher + offsetof(struct paracuda_chain_header, state)) == sizeof(state),
 	      "a voucher's state is set");
+}
+
+/* Whether the page of a voucher has nothing but headers, by their numbers, and room for some. */
+static int only_headers(unsigned long voucher)
+{
+	struct paracuda_chain_header h[PARACUDA_HEADERS_PER_PAGE], none = { 0 };
+	unsigned int i, of = (voucher & (page - 1)) / sizeof(h[0]);
+
+	if (pread(ram.mem, h, sizeof(h), voucher & ~(page - 1UL)) != sizeof(h))
+		return 0;
+	for (i = 0; i < PARACUDA_HEADERS_PER_PAGE; i++)
+		if (memcmp(&h[i], &none, sizeof(none)) &&
+		    (h[i].voucher != h[of].voucher + i - of || h[i].type > PARACUDA_CHAIN_MAP ||
+		     h[i].reserved))
+			return 0;
+	return 1;
+}
+
+/* Whether the list of a voucher's runs begins a page, and its runs are whole pages. */
+static int only_runs(unsigned long voucher)
+{
+	struct paracuda_run runs[PARACUDA_RUNS_PER_LIST];
+	struct paracuda_chain_header h;
+	unsigned int i;
+	__u64 bytes = 0;
+
+	if (pread(ram.mem, &h, sizeof(h), voucher) != sizeof(h))
+		return 0;
+	if (h.runs > PARACUDA_RUNS_PER_LIST &&
+	    pread(ram.mem, &h.list, sizeof(h.list), h.list) != sizeof(h.list))
+		return 0;
+	if (h.list % page || pread(ram.mem, runs, sizeof(runs), h.list) != sizeof(runs))
+		return 0;
+	for (i = 0; i < h.runs && i < PARACUDA_RUNS_PER_LIST; i++) {
+		if (!runs[i].bytes || runs[i].bytes % page || runs[i].address % page)
+			return 0;
+		bytes += runs[i].bytes;
+	}
+	return h.runs > PARACUDA_RUNS_PER_LIST || bytes == VOUCHED;
 }
 
 /* Opens a channel, and pins pages whose voucher it then marks as in use. Returns the voucher. */
@@ -113,6 +145,8 @@ static int pages_stay(int unused, void *nothing)
 	voucher = pages_in_use(&c, p, &id);
 	if (!voucher)
 		return failures;
+	check(only_headers(voucher), "a page of headers has nothing else");
+	check(only_runs(voucher), "a list of runs has a page, and nothing else");
 	check(!command(&c, PARACUDA_OP_UNMAP, 1, &id, NULL), "UNMAP");
 	for (err = 0, i = 0; i < 20 && !err; i++) {
 		usleep(50000);	/* the driver looks every 15 ms */

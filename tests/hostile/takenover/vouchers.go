@@ -33,27 +33,24 @@ func Vouch(write func(address uint64, b []byte)) {
 	word := func(address, value uint64) {
 		write(address, binary.LittleEndian.AppendUint64(nil, value))
 	}
-	var tables [2]uint64
-	for channel := range tables {
-		directory := page()
-		tables[channel] = page()
-		word(Vouchers+8*uint64(channel), directory)
-		word(directory, tables[channel])
+	var headers [2]uint64
+	for channel := range headers {
+		exposed, directory := page(), page()
+		headers[channel] = page()
+		word(Vouchers+8*uint64(channel), exposed)
+		word(exposed+wire.ExposedHeadersOffset, directory)
+		word(directory, headers[channel])
 	}
 	vouch := func(channel int, n uint32, state, flags uint32, address uint64) {
-		header, list := page(), page()
-		h := wire.ChainHeader{Type: wire.ChainMap, Id: n, Runs: 2, Flags: flags, Voucher: n}
+		h := wire.ChainHeader{Type: wire.ChainMap, Id: n, Runs: 2, Flags: flags, Voucher: n,
+			State: state, List: page()}
+		for i := range uint64(2) {
+			word(h.List+i*wire.RunSize, address+i*0x2000)
+			word(h.List+i*wire.RunSize+8, 0x1000)
+		}
 		b := make([]byte, wire.ChainHeaderSize)
 		h.Encode(b)
-		write(header, b)
-		word(header+wire.ChainHeaderSize, list)
-		for i := range uint64(2) {
-			word(list+i*wire.RunSize, address+i*0x2000)
-			word(list+i*wire.RunSize+8, 0x1000)
-		}
-		b = make([]byte, wire.VoucherSize)
-		(&wire.Voucher{State: state, Map: header}).Encode(b)
-		write(tables[channel]+uint64(n-1)*wire.VoucherSize, b)
+		write(headers[channel]+uint64(n-1)*wire.ChainHeaderSize, b)
 	}
 	vouch(0, vouched, wire.VoucherStateValid, wire.MapFlagWrite, pages0)
 	vouch(0, toRead, wire.VoucherStateValid, 0, pages0)
