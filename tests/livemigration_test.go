@@ -17,9 +17,9 @@ import (
 
 // keepers are programs that compute and compare without end, with what they keep on the GPU: memory
 // of all kinds, mapped by hand, too, graphs, with conditions and memory, too, arrays, textures and
-// surfaces, and other objects.
+// surfaces, other objects, and what two of them share.
 var keepers = []string{"keeps", "keepsgraphs", "keepsgraphparts", "keepsarrays", "keepsobjects",
-	"keepsmapped"}
+	"keepsmapped", "keepsshared"}
 
 // migrations is how often a test migrates its VM, by day and at night. `make migrations` sets
 // PARACUDA_MIGRATIONS, for more.

@@ -18,8 +18,9 @@ var stayers = map[string][]string{
 	"keepsfixed":  {"green_contexts"},
 }
 
-// togetherScript runs several programs without end, and ends when one of them ends.
-const togetherScript = `for p; do "$p" 0 & done; wait -n; exit 1`
+// togetherScript runs several programs without end, and ends when one of them ends. keepsshared
+// shares a pool, too: the others heed no second word.
+const togetherScript = `for p; do "$p" 0 pool & done; wait -n; exit 1`
 
 // TestFixedSuspended suspends and resumes a VM again and again, while its programs use what can't
 // be saved: memory and pools that two processes share by descriptors, memory of graphs and kernels,

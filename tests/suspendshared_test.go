@@ -14,7 +14,7 @@ import (
 func TestSharedSuspendedToAFile(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keepsshared"), "0", "nopool")
+		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keepsshared"), "0")
 		p.allGoOn(t, 2)
 		until(t, p.limit, "the descriptors are closed", func() bool {
 			m := p.answer(t).Movable

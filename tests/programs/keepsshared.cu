@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes that share memory in three ways, by a handle, by a pool and by a descriptor, and
-// take turns with it, ordered by events that they share: as many rounds as the argument says, 0 for
-// no end. The other process opens the memory anew now and then. What both have computed is compared
-// each round. With a second argument they share no pool.
+// Two processes that share memory by a handle and by a descriptor, with a second argument by a pool,
+// too, and take turns with it, ordered by events that they share: as many rounds as the first
+// argument says, 0 for no end. The other process opens the memory anew now and then. What both have
+// computed is compared each round.
 #include "driver.h"
 #include "processes.h"
 #include <vector>
 
 static const unsigned words = 64, ways = 3, pooled = 1;
-static bool pools = true;
+static bool pools;
 static const CUmemAllocationHandleType posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 static __global__ void step(uint32_t *p, uint32_t add) {
@@ -122,7 +122,7 @@ static void other(Peer first) {
 
 int main(int argc, char **argv) {
     const int rounds = atoi(argv[1]);
-    pools = argc < 3;
+    pools = argc > 2;
     Peer peer = start(other);
     const CUdevice device = openDevice();
     Handles h = {};
