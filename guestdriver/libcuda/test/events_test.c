@@ -44,6 +44,7 @@ static void ahead(void)
 	CHECK_IS(0, cuCtxSynchronize());
 	CHECK(has_failed());
 	make(0); /* there was none: it waits */
+	CHECK_IS(0, cuCtxSynchronize()); /* the next one is made */
 	fail(OP_EventCreate);
 	CHECK_IS(FAILS, cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
 	CHECK(has_failed());
