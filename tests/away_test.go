@@ -109,7 +109,7 @@ func (m *moving) detach(name, patience string) (file string) {
 		if r.exit == 0 {
 			break
 		}
-		if !strings.Contains(r.stderr, "a host function is to run") || tries == 50 {
+		if !isPassing(r.stderr) || tries == 50 {
 			log, _ := os.ReadFile(m.device.log)
 			m.t.Fatalf("detach: exit code %d:%s%s", r.exit, tail(r.stderr), tail(string(log)))
 		}
