@@ -236,7 +236,8 @@ var passing = []string{"a host function is to run", "it captures a graph"}
 
 // isPassing says whether a refusal has such a reason.
 func isPassing(said string) bool {
-	return slices.ContainsFunc(passing, func(why string) bool { return strings.Contains(said, why) })
+	has := func(why string) bool { return strings.Contains(said, why) }
+	return slices.ContainsFunc(passing, has)
 }
 
 // insist tries until the VM is migrated or saved. If that is refused for a reason that passes, the

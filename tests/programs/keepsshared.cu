@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes that share memory by a handle and by a descriptor, with a second argument by a pool,
-// too, and take turns with it, ordered by events that they share: as many rounds as the first
+// Two processes that share memory by a handle and by a descriptor, with a second argument by a pool
+// as well, and take turns with it, ordered by events that they share: as many rounds as the first
 // argument says, 0 for no end. The other process opens the memory anew now and then. What both have
 // computed is compared each round.
 #include "driver.h"
