@@ -22,7 +22,6 @@ type tested struct {
 // listed is what go list says of a package.
 type listed struct {
 	Dir, ImportPath, ForTest                     string
-	Standard                                     bool
 	Module                                       *struct{ Main bool }
 	Deps                                         []string
 	GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
@@ -57,7 +56,7 @@ func list(dir string, patterns []string) ([]tested, error) {
 
 // goList lists packages, what they and their tests use, and, named PATH.test, their test programs.
 func goList(dir string, patterns []string) (all []*listed, err error) {
-	const fields = "Dir,ImportPath,ForTest,Standard,Module,Deps," +
+	const fields = "Dir,ImportPath,ForTest,Module,Deps," +
 		"GoFiles,CgoFiles,TestGoFiles,XTestGoFiles"
 	cmd := exec.Command("go", append([]string{"list", "-test", "-deps", "-json=" + fields, "--"},
 		patterns...)...)

@@ -91,7 +91,7 @@ func New(c Config) *Pools {
 		Config: c, defaults: map[uint64]uint64{}, live: map[uint64]*allocation{},
 		shares: shares{
 			offered:  map[uint64]*offeredSegment{},
-			mapped:   map[[offers.SecretBytes]byte]*mappedSegment{},
+			mapped:   map[offers.Secret]*mappedSegment{},
 			pointers: map[uint64]*mappedSegment{},
 		},
 	}

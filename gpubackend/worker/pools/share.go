@@ -18,10 +18,10 @@ import (
 // shares is memory of pools that processes share. Memory is offered under a name, in whole segments
 // of the driver; a segment has one name, is mapped once by each process, and counts there once.
 type shares struct {
-	offered  map[uint64]*offeredSegment                  // by address
-	mapped   map[[offers.SecretBytes]byte]*mappedSegment // of others, by name
-	pointers map[uint64]*mappedSegment                   // what the guest has imported, by address
-	pools    int                                         // that other processes have or may have
+	offered  map[uint64]*offeredSegment       // by address
+	mapped   map[offers.Secret]*mappedSegment // of others, by name
+	pointers map[uint64]*mappedSegment        // what the guest has imported, by address
+	pools    int                              // that other processes have or may have
 }
 
 // offeredSegment is offered for as long as allocations that were exported are in it.
@@ -33,7 +33,7 @@ type offeredSegment struct {
 
 // mappedSegment is mapped for as long as pointers into it are imported.
 type mappedSegment struct {
-	name     [offers.SecretBytes]byte
+	name     offers.Secret
 	address  uint64
 	bytes    uint64
 	context  uint64
@@ -193,7 +193,7 @@ func (s *Pools) importPointer(c *call.Call, a command.MemPoolImportPointer) gpub
 }
 
 // mapSegment maps the segment with that name, and returns it.
-func (s *Pools) mapSegment(name [offers.SecretBytes]byte) (*mappedSegment, gpubackend.Result) {
+func (s *Pools) mapSegment(name offers.Secret) (*mappedSegment, gpubackend.Result) {
 	if x := s.shares.mapped[name]; x != nil {
 		return x, gpubackend.Success
 	}
