@@ -8,9 +8,9 @@ import (
 )
 
 // TestSharedSuspendedToAFile suspends a VM to a file and resumes it from there, again and again,
-// while two processes compute in turn, in memory that one has of the other, by a handle and by a
-// descriptor, and wait for each other's events. The workers of both end, and others go on. Memory
-// is opened again now and then, by the handle that was handed on at the beginning.
+// while two processes compute in turn, in memory that one has of the other, by a handle, by a
+// descriptor and of a pool, and wait for each other's events. The workers of both end, and others
+// go on. Memory is opened again now and then, by what was handed on at the beginning.
 func TestSharedSuspendedToAFile(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {

@@ -28,7 +28,6 @@ const (
 	GreenContexts
 	Linkers
 	SharedMemory
-	SharedPools
 	SharedEvents
 	ShownMemory
 	Commands
@@ -38,7 +37,7 @@ const (
 // Names are the names of the kinds in JSON.
 var Names = [Kinds]string{
 	"graphs", "graph_execs", "arrays", "textures", "references", "green_contexts", "linkers",
-	"shared_memory", "shared_pools", "shared_events", "shown_memory", "commands",
+	"shared_memory", "shared_events", "shown_memory", "commands",
 }
 
 // Counts is how many objects of each kind there are.

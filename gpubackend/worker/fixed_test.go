@@ -44,9 +44,12 @@ func TestFixed(t *testing.T) {
 	r.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	r.want(t, 0, gpubackend.OpIpcGetMemHandle, r.want(t, 0, gpubackend.OpMemAlloc, piece))
 	r.want(t, 0, gpubackend.OpIpcGetEventHandle, r.want(t, 0, gpubackend.OpEventCreate, 6))
+	shared := r.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, pools.HandlePosixFile)
+	r.want(t, 0, gpubackend.OpMemPoolExportToShareableHandle, shared)
+	exported(t, r, shared, 4096)
 	with := fixed.Counts{}
 	if c := told(); c != with {
-		t.Fatalf("memory, an array, a surface, and what is shared by handles: %v", c.Map())
+		t.Fatalf("memory, an array, a surface, and what is shared: %v", c.Map())
 	}
 	none := uint64(wire.BufferNone) << 56
 	var made uint64
@@ -63,14 +66,6 @@ func TestFixed(t *testing.T) {
 			fixed.References,
 			func() { made, _, _ = r.loadReferences(t) },
 			func() { r.want(t, 0, gpubackend.OpModuleUnload, made) },
-		},
-		"pool for others": {
-			fixed.SharedPools,
-			func() {
-				made = r.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, pools.HandlePosixFile)
-				r.want(t, 0, gpubackend.OpMemPoolExportToShareableHandle, made)
-			},
-			func() { r.want(t, 0, gpubackend.OpMemPoolDestroy, made) },
 		},
 	} {
 		x.make()

@@ -46,12 +46,13 @@ func freshAt(t testing.TB, base uint64) (r *rig, end func()) {
 	t.Helper()
 	r = newRig(t)
 	r.withQueue(t)
-	d := soft.New(soft.Options{Memory: 64 << 20, Base: base, Window: 1 << 30})
+	d := soft.New(soft.Options{Memory: 128 << 20, Base: base, Window: 1 << 30})
 	r.equip(d)
 	r.objects, r.context = object.Table{}, 0
 	return r, func() {
 		r.sharing.Close()
 		r.memory.Close()
+		r.pools.Close()
 		for _, x := range r.memory.Save().Reserved {
 			d.Unreserve(x.Base, x.Bytes) // with what is mapped there
 		}

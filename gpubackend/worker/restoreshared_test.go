@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/worker/offers"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 )
@@ -19,7 +20,7 @@ import (
 // otherSavedBase is where a second program has its device memory.
 const otherSavedBase = savedBase + 1<<40
 
-// partner is a program that shares memory and an event with another one.
+// partner is a program that shares memory, an event and a pool with another one.
 type partner struct {
 	*rig
 	end            func()
@@ -31,6 +32,10 @@ type partner struct {
 	conn           *handover.Conn
 	place          uint64 // where it maps memory without an address
 	created, taken uint64 // its own, and the other one's
+
+	pool, pooled uint64   // and memory of it
+	pointer      []uint64 // that the guest hands on
+	same, points uint64   // the other one's pool, and memory of it
 }
 
 // newPartner has something to share.
@@ -58,6 +63,8 @@ func newPartner(t *testing.T, base uint64) *partner {
 	p.does(t, gpubackend.OpMemAddressReserve, p.place, 2*piece)
 	p.created = p.does(t, gpubackend.OpMemCreate, piece, 0, 0)
 	p.maps(t, p.place, p.created)
+	p.pool = p.does(t, gpubackend.OpMemPoolCreate, 0, 0, pools.HandlePosixFile)
+	p.pooled, p.pointer = exported(t, p.rig, p.pool, 4096)
 	return p
 }
 
@@ -74,6 +81,20 @@ func (p *partner) takes(t *testing.T, from *partner) {
 	hand(t, p.rig, o, fds[0])
 	p.taken = p.does(t, gpubackend.OpMemImportFromShareableHandle, 3)
 	p.maps(t, p.place+piece, p.taken)
+	from.does(t, gpubackend.OpMemPoolExportToShareableHandle, from.pool)
+	m, _ = offerOf(t, from.conn)
+	o = *m.Object
+	o.Import = 4
+	hand(t, p.rig, o, -1)
+	p.same = p.does(t, gpubackend.OpMemPoolImportFromShareableHandle, 4)
+	p.points = p.pointsTo(t, from)
+}
+
+// pointsTo maps memory of the other one's pool.
+func (p *partner) pointsTo(t *testing.T, from *partner) uint64 {
+	t.Helper()
+	return p.does(t, gpubackend.OpMemPoolImportPointer,
+		append([]uint64{p.same}, from.pointer...)...)
 }
 
 // maps maps memory without an address.
@@ -140,6 +161,28 @@ func (p *partner) nameOfTaken(t *testing.T, s sections) []byte {
 	return x.Shared.Mapped[0].Name
 }
 
+// goesOnWithPool has the other one map memory of the pool anew, and both use it.
+func (p *partner) goesOnWithPool(t *testing.T, other *partner) {
+	t.Helper()
+	other.want(t, gpubackend.AlreadyMapped, gpubackend.OpMemPoolImportPointer,
+		append([]uint64{other.same}, p.pointer...)...)
+	other.does(t, gpubackend.OpMemFree, other.points)
+	other.points = other.pointsTo(t, p)
+	fresh, words := exported(t, p.rig, p.pool, 4096) // it is the same pool
+	at := other.does(t, gpubackend.OpMemPoolImportPointer,
+		append([]uint64{other.same}, words...)...)
+	space.Bytes(fresh, 1)[0] = 3
+	if got := space.Bytes(at, 1)[0]; got != 3 || fresh == p.pooled {
+		t.Errorf("at %#x of the other one's pool is %d, want 3", at, got)
+	}
+	space.Bytes(other.points, 1)[0] = 14
+	if got := space.Bytes(p.pooled, 1)[0]; got != 14 {
+		t.Errorf("what the other one wrote to memory of the pool is %d, want 14", got)
+	}
+	other.does(t, gpubackend.OpMemFree, at)
+	p.does(t, gpubackend.OpMemFreeAsync, fresh, 0)
+}
+
 // TestSharedIsRestored: two programs that share memory and events with each other go on in other
 // workers, with the same addresses and handles, and share them as before. A third one can have it,
 // too.
@@ -150,6 +193,7 @@ func TestSharedIsRestored(t *testing.T) {
 	space.Bytes(a.memory, 5*piece)[7] = 71
 	space.Bytes(a.mapped, 5*piece)[9] = 92
 	space.Bytes(b.place+piece, 1)[0] = 5
+	space.Bytes(b.points, 4096)[4] = 41
 	savedA, savedB := a.saved(t), b.saved(t)
 	a.end()
 	b.end()
@@ -164,7 +208,7 @@ func TestSharedIsRestored(t *testing.T) {
 		}
 	}
 	for at, want := range map[uint64]byte{a.memory + 7: 71, b.mapped + 7: 71, b.memory + 9: 92,
-		a.mapped + 9: 92, a.place: 5, b.place + piece: 5} {
+		a.mapped + 9: 92, a.place: 5, b.place + piece: 5, a.pooled + 4: 41, b.points + 4: 41} {
 		if got := space.Bytes(at, 1)[0]; got != want {
 			t.Errorf("at %#x is %d, want %d", at, got, want)
 		}
@@ -177,6 +221,7 @@ func TestSharedIsRestored(t *testing.T) {
 	if got := space.Bytes(a.memory, 5*piece)[11]; got != 13 {
 		t.Errorf("what the other one wrote is %d, want 13", got)
 	}
+	a.goesOnWithPool(t, b)
 	a.does(t, gpubackend.OpEventRecordWithFlags, a.event, 0, 0)
 	b.does(t, gpubackend.OpStreamWaitEvent, 0, b.opened, 0)
 	b.does(t, gpubackend.OpIpcCloseMemHandle, b.whole)

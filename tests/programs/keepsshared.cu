@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes that share memory by a handle and by a descriptor, with a second argument by a pool
-// as well, and take turns with it, ordered by events that they share: as many rounds as the first
-// argument says, 0 for no end. The other process opens the memory anew now and then. What both have
-// computed is compared each round.
+// Two processes that share memory by a handle, by a descriptor and by a pool, and take turns with
+// it, ordered by events that they share: as many rounds as the argument says, 0 for no end. The
+// other process opens the memory anew now and then. What both have computed is compared each round.
 #include "driver.h"
 #include "processes.h"
 #include <vector>
 
 static const unsigned words = 64, ways = 3, pooled = 1;
-static bool pools;
 static const CUmemAllocationHandleType posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 static __global__ void step(uint32_t *p, uint32_t add) {
@@ -33,7 +31,7 @@ struct Place {
     void turn(bool waits, uint32_t add) {
         if (waits) CHECKCU(cuStreamWaitEvent(stream, yours, 0));
         for (unsigned k = 0; k < ways; k++)
-            if (at[k]) step<<<1, words, 0, stream>>>((uint32_t *)at[k], add);
+            step<<<1, words, 0, stream>>>((uint32_t *)at[k], add);
         CHECK(cudaGetLastError());
         CHECKCU(cuEventRecord(mine, stream));
     }
@@ -95,14 +93,12 @@ static void other(Peer first) {
     CHECKCU(cuIpcOpenMemHandle(&p.at[0], h.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     CHECKCU(cuIpcOpenEventHandle(&p.yours, h.mine));
     CHECKCU(cuIpcOpenEventHandle(&p.mine, h.yours));
-    if (pools) {
-        char word;
-        const int pool = first.receive(word);
-        CUmemoryPool imported;
-        CHECKCU(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)pool, posix, 0));
-        CHECKCU(cuMemPoolImportPointer(&p.at[pooled], imported, &h.pooled));
-        close(pool);
-    }
+    char word;
+    const int pool = first.receive(word);
+    CUmemoryPool imported;
+    CHECKCU(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)pool, posix, 0));
+    CHECKCU(cuMemPoolImportPointer(&p.at[pooled], imported, &h.pooled));
+    close(pool);
     CUmemGenericAllocationHandle handle;
     CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, posix));
     p.at[2] = map(handle, h.bytes, device);
@@ -114,6 +110,9 @@ static void other(Peer first) {
             CHECKCU(cuStreamSynchronize(p.stream));
             CHECKCU(cuIpcCloseMemHandle(p.at[0]));
             CHECKCU(cuIpcOpenMemHandle(&p.at[0], h.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+            CHECKCU(cuMemFreeAsync(p.at[pooled], p.stream));
+            CHECKCU(cuStreamSynchronize(p.stream));
+            CHECKCU(cuMemPoolImportPointer(&p.at[pooled], imported, &h.pooled));
         }
         first.say('t');
     }
@@ -122,7 +121,6 @@ static void other(Peer first) {
 
 int main(int argc, char **argv) {
     const int rounds = atoi(argv[1]);
-    pools = argc > 2;
     Peer peer = start(other);
     const CUdevice device = openDevice();
     Handles h = {};
@@ -138,16 +136,13 @@ int main(int argc, char **argv) {
     CHECKCU(cuIpcGetEventHandle(&h.mine, p.mine));
     CHECKCU(cuIpcGetEventHandle(&h.yours, p.yours));
 
-    const int pool = pools ? sharePool(p, h, device) : -1, descriptor = shareMapped(p, h, device);
-    for (CUdeviceptr at : p.at)
-        if (at) CHECKCU(cuMemsetD8(at, 0, words * 4));
+    const int pool = sharePool(p, h, device), descriptor = shareMapped(p, h, device);
+    for (CUdeviceptr at : p.at) CHECKCU(cuMemsetD8(at, 0, words * 4));
     CHECKCU(cuCtxSynchronize());
     peer.send(h, descriptor);
     close(descriptor);
-    if (pools) {
-        peer.send('p', pool);
-        close(pool);
-    }
+    peer.send('p', pool);
+    close(pool);
 
     uint32_t want[words] = {}, has[ways][words];
     int i;
@@ -157,11 +152,11 @@ int main(int argc, char **argv) {
         peer.hear('t');
         CHECKCU(cuStreamWaitEvent(p.stream, p.yours, 0));
         for (unsigned k = 0; k < ways; k++)
-            if (p.at[k]) CHECKCU(cuMemcpyDtoHAsync(has[k], p.at[k], sizeof has[k], p.stream));
+            CHECKCU(cuMemcpyDtoHAsync(has[k], p.at[k], sizeof has[k], p.stream));
         CHECKCU(cuStreamSynchronize(p.stream));
         for (unsigned turn = 0; turn < 2; turn++)
             for (unsigned k = 0; k < words; k++) want[k] = want[k] * 1664525u + 2 * i + turn + k;
-        for (unsigned k = 0; k < ways; k++) REQUIRE(!p.at[k] || !memcmp(has[k], want, sizeof want));
+        for (unsigned k = 0; k < ways; k++) REQUIRE(!memcmp(has[k], want, sizeof want));
     }
     peer.end();
     printf("%d rounds of two processes\n", i);

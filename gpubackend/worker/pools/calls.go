@@ -89,9 +89,6 @@ func (s *Pools) destroy(c *call.Call, a command.MemPoolDestroy) gpubackend.Resul
 		return gpubackend.InvalidValue
 	}
 	p.destroyed = true
-	if p.number != 0 || p.imported {
-		s.shares.pools--
-	}
 	s.Exports.Withdraw(handover.ObjectPool, p.number)
 	s.Objects.Remove(a.Pool)
 	s.Settle()

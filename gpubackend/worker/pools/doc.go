@@ -13,10 +13,11 @@
 //
 // A pool goes to another process as a descriptor, where it is only a token: no memory is allocated
 // from it. Memory goes under the secret of an offer, in whole segments of the driver; a segment has
-// one offer, is mapped once by each process, and counts there once (share.go).
+// one offer, is mapped once by each process, and counts there once (share.go). All of that is made
+// again from a record, under the same names (saved.go, join.go).
 //
 // # Who may lie
 //
 // Handles, addresses and tokens are the guest's, and are looked up. How many pools, freed
-// allocations and offers there are is bounded.
+// allocations and offers there are is bounded. A record may say anything.
 package pools

@@ -25,6 +25,7 @@ type Driver interface {
 	GraphFree(addr uint64, s gpubackend.Stream) gpubackend.Result
 	Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result)
 	MapShared(s gpubackend.Shared, fd int) (addr uint64, result gpubackend.Result)
+	TakeShared(addr uint64, s gpubackend.Shared, fd int) gpubackend.Result
 	UnmapShared(addr uint64) gpubackend.Result
 	Capturing
 }

@@ -4,6 +4,7 @@ package pools
 
 import (
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -19,11 +20,12 @@ import (
 // fakeDriver has memory, and events that are done when it says so.
 type fakeDriver struct {
 	Capturing
-	next  uint64
-	live  map[uint64]uint64
-	limit uint64
-	event gpubackend.Event
-	ready gpubackend.Result
+	next   uint64
+	live   map[uint64]uint64
+	limit  uint64
+	event  gpubackend.Event
+	ready  gpubackend.Result
+	mapped []uint64
 }
 
 func (d *fakeDriver) SetCurrent(gpubackend.Context) gpubackend.Result { return gpubackend.Success }
@@ -77,10 +79,30 @@ func (d *fakeDriver) Share(addr uint64) (gpubackend.Shared, int, gpubackend.Resu
 	}
 	return gpubackend.Shared{Bytes: 4 << 20, Offset: addr % (4 << 20)}, fd, gpubackend.Success
 }
-func (d *fakeDriver) MapShared(gpubackend.Shared, int) (uint64, gpubackend.Result) {
-	return 0, gpubackend.NotSupported
+
+// What other processes offer is mapped at 1 << 40, and everything more at the next segment.
+func (d *fakeDriver) MapShared(s gpubackend.Shared, _ int) (uint64, gpubackend.Result) {
+	at := uint64(1<<40) + uint64(len(d.mapped))*s.Bytes
+	d.mapped = append(d.mapped, at)
+	return at, gpubackend.Success
 }
-func (d *fakeDriver) UnmapShared(uint64) gpubackend.Result { return gpubackend.NotSupported }
+
+func (d *fakeDriver) TakeShared(addr uint64, _ gpubackend.Shared, _ int) gpubackend.Result {
+	if addr < 1<<40 || slices.Contains(d.mapped, addr) {
+		return gpubackend.InvalidValue
+	}
+	d.mapped = append(d.mapped, addr)
+	return gpubackend.Success
+}
+
+func (d *fakeDriver) UnmapShared(addr uint64) gpubackend.Result {
+	i := slices.Index(d.mapped, addr)
+	if i < 0 {
+		return gpubackend.InvalidValue
+	}
+	d.mapped = slices.Delete(d.mapped, i, i+1)
+	return gpubackend.Success
+}
 
 // rig is Pools on a fake device, in a context.
 type rig struct {
@@ -90,8 +112,8 @@ type rig struct {
 	context uint64
 }
 
-func newRig(t *testing.T, limit uint64) (*rig, *pool) {
-	t.Helper()
+// bareRig has no pools yet.
+func bareRig(limit uint64) *rig {
 	r := &rig{driver: &fakeDriver{live: map[uint64]uint64{}, limit: limit}}
 	c := contexts.New(r.driver, &r.objects, func() {})
 	log := logrus.New()
@@ -102,6 +124,12 @@ func newRig(t *testing.T, limit uint64) (*rig, *pool) {
 	})
 	r.context = r.objects.Add(object.Context, 1, 0)
 	c.Set(r.context, true)
+	return r
+}
+
+func newRig(t *testing.T, limit uint64) (*rig, *pool) {
+	t.Helper()
+	r := bareRig(limit)
 	p, result := r.findPool(r.defaultPool(0))
 	if again := r.defaultPool(0); result != gpubackend.Success || again != r.defaultPool(0) {
 		t.Fatal("no default pool")
@@ -202,12 +230,12 @@ func TestOfferedSegmentsAreBounded(t *testing.T) {
 	r, p := newRig(t, 1<<30)
 	p.shareable()
 	one, other := r.take(t, p, 512, 0), r.take(t, p, 512, 0)
-	x, result := r.offerSegment(one)
+	x, result := r.offerSegment(one, r.Realm.OpenMemory)
 	if result != gpubackend.Success {
 		t.Fatal(result)
 	}
 	defer x.offer.Close()
-	if same, result := r.offerSegment(other); same != x || x.allocations != 2 ||
+	if same, result := r.offerSegment(other, r.Realm.OpenMemory); same != x || x.allocations != 2 ||
 		result != gpubackend.Success {
 		t.Errorf("a segment is offered twice: %v", result)
 	}
@@ -215,31 +243,7 @@ func TestOfferedSegmentsAreBounded(t *testing.T) {
 		r.shares.offered[1<<40+i] = &offeredSegment{}
 	}
 	far := &allocation{pool: p, address: 1 << 41}
-	if _, result := r.offerSegment(far); result != gpubackend.OutOfMemory {
+	if _, result := r.offerSegment(far, r.Realm.OpenMemory); result != gpubackend.OutOfMemory {
 		t.Errorf("one more segment: %v", result)
-	}
-}
-
-// TestShareablePoolIsSaved: a pool that is made again can be shared if it could before.
-func TestShareablePoolIsSaved(t *testing.T) {
-	for _, shareable := range []bool{false, true} {
-		r, p := newRig(t, 1<<30)
-		if shareable {
-			p.shareable()
-		}
-		saved, err := r.Save()
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := saved.Pools[0]
-		x.Handle = 0 // it was destroyed: the next ones have a default pool of their own
-		next, _ := newRig(t, 1<<30)
-		n := uint64(len(next.pool))
-		if err := next.restorePool(n, &x, nil); err != nil {
-			t.Fatal(err)
-		}
-		if got := next.pool[n].token != 0; got != shareable {
-			t.Errorf("a pool that can be shared: %t, and then %t", shareable, got)
-		}
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
-// Saved is all that Pools know, without the device's handles and fences.
+// Saved is all that Pools know, without the device's handles and fences. What is another process's
+// is mapped again (Join) when all processes have offered what is theirs.
 type Saved struct {
 	Pools    []SavedPool
 	Defaults map[uint64]uint64 // device to the handle of its default pool
 	Memory   []SavedMemory
+	Mapped   []SavedImport `json:",omitempty"`
 }
 
 // SavedPool is a pool, or a place where one was: then it has no attributes.
@@ -21,7 +23,8 @@ type SavedPool struct {
 	Handle          uint64 // 0: it was destroyed
 	Device, Largest uint64
 	Attributes      []uint64
-	Shareable       bool // by a descriptor, but not shared yet
+	Token           uint64 `json:",omitempty"` // 0: it can't be shared
+	Imported        bool   `json:",omitempty"`
 }
 
 // SavedMemory is memory of a pool, or ordinary memory that was freed in a stream.
@@ -29,6 +32,9 @@ type SavedMemory struct {
 	Pool                            int // by its number; -1: none
 	Address, Bytes, Context, Stream uint64
 	Free                            bool
+	// Name is the secret of the segment in which it is offered, or of another process's into which
+	// it points.
+	Name []byte `json:",omitempty"`
 }
 
 var (
@@ -36,9 +42,9 @@ var (
 	errSaved = errors.New("the saved memory pools")
 )
 
-// Save returns all of that. Nothing may be shared with other processes, and all work must be done.
+// Save returns all of that. All work must be done.
 func (s *Pools) Save() (*Saved, error) {
-	saved := &Saved{Defaults: s.defaults}
+	saved := &Saved{Defaults: s.defaults, Mapped: s.shares.saved()}
 	numbers := map[*pool]int{nil: -1}
 	handles := map[uint64]uint64{}
 	for h, i := range s.Objects.All(object.Pool) {
@@ -49,7 +55,7 @@ func (s *Pools) Save() (*Saved, error) {
 		if p != nil {
 			numbers[p] = i
 			x = SavedPool{handles[uint64(i)], p.device, p.largest, p.attribute[:],
-				p.token != 0}
+				p.token, p.imported}
 		}
 		saved.Pools = append(saved.Pools, x)
 	}
@@ -74,11 +80,12 @@ func (s *Pools) Save() (*Saved, error) {
 }
 
 func (b *allocation) saved(numbers map[*pool]int, free bool) SavedMemory {
-	return SavedMemory{numbers[b.pool], b.address, b.bytes, b.context, b.stream, free}
+	return SavedMemory{numbers[b.pool], b.address, b.bytes, b.context, b.stream, free, b.name()}
 }
 
-// Restore makes saved pools again, in empty Pools. next is told the handle that a pool gets. The
-// device has the memory already.
+// Restore makes saved pools again, in empty Pools, but for memory of other processes, and offers
+// what others may have. next is told the handle that a pool gets. The device has the memory
+// already.
 func (s *Pools) Restore(saved *Saved, next func(handle uint64) error) error {
 	if len(saved.Pools) > MaxPools {
 		return fmt.Errorf("%w: there are %d", errSaved, len(saved.Pools))
@@ -107,15 +114,16 @@ func (s *Pools) restorePool(i uint64, x *SavedPool, next func(handle uint64) err
 		s.pool = append(s.pool, nil)
 		return nil
 	}
-	p := &pool{device: x.Device, largest: x.Largest, destroyed: x.Handle == 0}
+	p := &pool{device: x.Device, largest: x.Largest, destroyed: x.Handle == 0, token: x.Token,
+		imported: x.Imported}
 	if copy(p.attribute[:], x.Attributes) != len(p.attribute) ||
 		len(x.Attributes) != len(p.attribute) {
 		return fmt.Errorf("%w: %d has %d attributes", errSaved, i, len(x.Attributes))
 	}
-	s.pool = append(s.pool, p)
-	if x.Shareable {
-		p.shareable()
+	if p.imported && p.token == 0 {
+		return fmt.Errorf("%w: %d is nobody's", errSaved, i)
 	}
+	s.pool = append(s.pool, p)
 	if p.destroyed {
 		return nil
 	}
@@ -138,6 +146,8 @@ func (s *Pools) restoreMemory(x *SavedMemory) error {
 	switch {
 	case p == nil && (x.Pool != -1 || !x.Free):
 		return fmt.Errorf("%w: memory at %#x is of none", errSaved, x.Address)
+	case p == nil && len(x.Name) > 0:
+		return nil // another process's: Join makes it
 	case p == nil:
 		s.loose = append(s.loose, b)
 	case x.Free:
@@ -145,5 +155,8 @@ func (s *Pools) restoreMemory(x *SavedMemory) error {
 	default:
 		s.live[b.address] = b
 	}
-	return nil
+	if len(x.Name) == 0 {
+		return nil
+	}
+	return s.offerAgain(b, x.Name)
 }

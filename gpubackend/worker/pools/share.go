@@ -21,7 +21,6 @@ type shares struct {
 	offered  map[uint64]*offeredSegment       // by address
 	mapped   map[offers.Secret]*mappedSegment // of others, by name
 	pointers map[uint64]*mappedSegment        // what the guest has imported, by address
-	pools    int                              // that other processes have or may have
 }
 
 // offeredSegment is offered for as long as allocations that were exported are in it.
@@ -65,7 +64,6 @@ func (s *Pools) export(c *call.Call, a command.MemPoolExportToShareableHandle) g
 		if p.number = s.Exports.Number(); p.number == 0 {
 			return gpubackend.OutOfMemory
 		}
-		s.shares.pools++
 	}
 	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Token: p.token}
 	if result := s.Exports.Offer(o, p.device, -1); result != gpubackend.Success {
@@ -91,7 +89,6 @@ func (s *Pools) open(c *call.Call, a command.MemPoolImportFromShareableHandle) g
 	}
 	p, _ := s.findPool(h)
 	p.imported, p.token = true, i.Token
-	s.shares.pools++
 	c.Put(command.MemPoolImportFromShareableHandleAnswer{Pool: h, Device: i.Device})
 	return gpubackend.Success
 }
@@ -109,7 +106,7 @@ func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpub
 	x := b.exported
 	if x == nil {
 		var result gpubackend.Result
-		if x, result = s.offerSegment(b); result != gpubackend.Success {
+		if x, result = s.offerSegment(b, s.Realm.OpenMemory); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -118,8 +115,10 @@ func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpub
 	return gpubackend.Success
 }
 
-// offerSegment adds an allocation to the offer of its segment.
-func (s *Pools) offerSegment(b *allocation) (*offeredSegment, gpubackend.Result) {
+// offerSegment adds an allocation to the offer of its segment, which open opens if there is none.
+func (s *Pools) offerSegment(
+	b *allocation, open func(s gpubackend.Shared, fd int) (*offers.Offer, error),
+) (*offeredSegment, gpubackend.Result) {
 	shared, fd, result := s.Driver.Share(b.address)
 	if result != gpubackend.Success {
 		return nil, result
@@ -133,7 +132,7 @@ func (s *Pools) offerSegment(b *allocation) (*offeredSegment, gpubackend.Result)
 		unix.Close(fd)
 		return nil, gpubackend.OutOfMemory
 	default:
-		offer, err := s.Realm.OpenMemory(shared, fd)
+		offer, err := open(shared, fd)
 		if err != nil {
 			s.Log.WithError(err).Warn("share memory of a pool")
 			return nil, gpubackend.OutOfMemory
@@ -279,11 +278,6 @@ func (s *Pools) Shares(address, bytes uint64) bool {
 		}
 	}
 	return false
-}
-
-// Shared is how many pools and how many segments of memory are shared.
-func (s *Pools) Shared() (pools, segments int) {
-	return s.shares.pools, len(s.shares.offered) + len(s.shares.mapped)
 }
 
 // Segments is how many segments are offered and mapped, and how many pointers into these there are.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 )
 
@@ -53,17 +54,38 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// TestJoinsPools: memory of others' pools alone is waited for, too.
+func TestJoinsPools(t *testing.T) {
+	from := newProgram(t)
+	from.pools.s.Mapped = []pools.SavedImport{{Address: 8192, Name: []byte("b")}}
+	to := newWorld(t)
+	if err := to.Restore(bytes.NewReader(from.record(t)), nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Counted(); !errors.Is(err, errJoins) || to.pools.joined.Mapped != nil {
+		t.Errorf("before it joins: %v, it has %+v", err, to.pools.joined)
+	}
+	if err := to.Join(); err != nil || !reflect.DeepEqual(to.pools.joined, from.pools.s) {
+		t.Errorf("%v; it joined %+v", err, to.pools.joined)
+	}
+}
+
 // TestLacks: what others had offered, and don't any more, is a reason that the program is told
 // while it runs.
 func TestLacks(t *testing.T) {
-	w := newProgram(t)
-	w.sharing.lacks = sharing.ErrGone
-	for _, err := range []error{w.Found(), w.Unsavable()} {
-		if !errors.Is(err, sharing.ErrGone) {
-			t.Errorf("%v, want %v", err, sharing.ErrGone)
+	for _, change := range []func(*world){
+		func(w *world) { w.sharing.lacks = sharing.ErrGone },
+		func(w *world) { w.pools.lacks = sharing.ErrGone },
+	} {
+		w := newProgram(t)
+		change(w)
+		for _, err := range []error{w.Found(), w.Unsavable()} {
+			if !errors.Is(err, sharing.ErrGone) {
+				t.Errorf("%v, want %v", err, sharing.ErrGone)
+			}
 		}
 	}
-	w = newProgram(t)
+	w := newProgram(t)
 	w.sharing.s.Opened = make([]sharing.SavedShare, 3)
 	if _, err := w.executed(); err != nil || w.history.others != 3 {
 		t.Errorf("%d objects are others', want those that others share, too: %v",

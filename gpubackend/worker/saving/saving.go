@@ -105,7 +105,10 @@ type History interface {
 type Pools interface {
 	Save() (*pools.Saved, error)
 	Restore(s *pools.Saved, next func(handle uint64) error) error
-	Shared() (pools, segments int)
+	Join(s *pools.Saved) error
+	// Offered is how many segments of their memory are offered.
+	Offered() int
+	Lacks() error
 }
 
 // Graphs are the guest's graphs.

@@ -241,13 +241,13 @@ func TestFixed(t *testing.T) {
 		t.Fatalf("%v", c.Map())
 	}
 	w.device.fixed, w.textures.fixed = 2, 3
-	w.pools.shared, w.memory.shared, w.hostMemory.shown = 5, 6, 8
+	w.pools.offered, w.memory.shared, w.hostMemory.shown = 5, 6, 8
 	w.objects.Add(object.GreenContext, 1, 0)
 	w.objects.Add(object.TextureReference, 1, 0)
 	w.objects.Add(object.SurfaceReference, 1, 0)
 	want := fixed.Counts{
-		fixed.Graphs: 2, fixed.Textures: 3, fixed.SharedMemory: 5 + 6,
-		fixed.SharedPools: 5, fixed.ShownMemory: 8,
+		fixed.Graphs: 2, fixed.Textures: 3, fixed.SharedMemory: 6,
+		fixed.ShownMemory:   8,
 		fixed.GreenContexts: 1, fixed.References: 2,
 	}
 	if c := w.Fixed(); c != want {

@@ -83,7 +83,8 @@ func (s *Saving) Found() error {
 	if why := s.Driver.Unsavable(); why != "" {
 		return errors.New(why)
 	}
-	if err := errors.Join(s.Sharing.Lacks(), s.Memory.Lacks()); err != nil {
+	err := errors.Join(s.Sharing.Lacks(), s.Memory.Lacks(), s.Pools.Lacks())
+	if err != nil {
 		return err
 	}
 	if s.Graphs.Captures() == 0 {
@@ -180,21 +181,19 @@ func (s *Saving) Fixed() fixed.Counts {
 }
 
 // ofFailed counts what of that others may use, of a program that has failed. It has nothing more to
-// offer by handles when it goes on.
+// offer when it goes on.
 func (s *Saving) ofFailed() fixed.Counts {
 	c := s.ofOthers()
 	memory, events := s.Sharing.Offered()
 	exported, _ := s.Memory.Shared()
-	c[fixed.SharedMemory] += uint64(memory + exported)
+	c[fixed.SharedMemory] += uint64(memory + exported + s.Pools.Offered())
 	c[fixed.SharedEvents] = uint64(events)
 	return c
 }
 
 // ofOthers counts what of that others may use, even when the program has failed.
 func (s *Saving) ofOthers() (c fixed.Counts) {
-	pools, segments := s.Pools.Shared()
-	c[fixed.SharedMemory] = uint64(segments + s.Memory.Lone())
+	c[fixed.SharedMemory] = uint64(s.Memory.Lone())
 	c[fixed.ShownMemory] = uint64(s.HostMemory.Shown())
-	c[fixed.SharedPools] = uint64(pools)
 	return c
 }

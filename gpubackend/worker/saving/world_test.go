@@ -120,8 +120,9 @@ type (
 		refused  error
 	}
 	fakePools struct {
-		s      pools.Saved
-		shared int
+		s, joined pools.Saved
+		offered   int
+		lacks     error
 	}
 	fakeGraphs struct {
 		s        graphs.Saved
@@ -177,7 +178,9 @@ func (h *fakeHostFuncs) Told() (uint32, bool)      { return h.seq, h.waits }
 func (h *fakeHostFuncs) GoOn(seq uint32)           { h.seq = seq }
 func (h *fakeHistory) Refused() error              { return h.refused }
 func (p *fakePools) Save() (*pools.Saved, error)   { return &p.s, nil }
-func (p *fakePools) Shared() (int, int)            { return p.shared, p.shared }
+func (p *fakePools) Offered() int                  { return p.offered }
+func (p *fakePools) Lacks() error                  { return p.lacks }
+func (p *fakePools) Join(x *pools.Saved) error     { p.joined = *x; return nil }
 func (g *fakeGraphs) Captures() int                { return g.captures }
 func (g *fakeGraphs) Saves() int                   { return 0 }
 func (g *fakeGraphs) Save() (*graphs.Saved, error) { return &g.s, g.err }
