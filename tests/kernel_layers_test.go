@@ -110,15 +110,38 @@ func TestBackward(t *testing.T) {
 	}
 }
 
-// TestKernelHeader: paracuda.h declares the files' parts in Kbuild's order.
-func TestKernelHeader(t *testing.T) {
-	header := string(read(t, filepath.Join(kernelDriver, "paracuda.h")))
-	var parts []string
-	for _, m := range regexp.MustCompile(`(?m)^/\* (\w+)\.c\b`).FindAllStringSubmatch(header, -1) {
-		parts = append(parts, m[1])
+// headerParts finds the files whose parts a header declares, and the headers that it names instead.
+var headerParts = regexp.MustCompile(`(?m)^/\* (\w+\.c(?:, \w+\.c)*)(?:: see (\w+\.h))?`)
+
+// TestKernelHeaders: paracuda.h declares the files' parts in Kbuild's order, or names the header
+// that does, and so do those.
+func TestKernelHeaders(t *testing.T) {
+	parts := func(header string, do func(files []string, see string)) {
+		text := string(read(t, filepath.Join(kernelDriver, header)))
+		for _, m := range headerParts.FindAllStringSubmatch(text, -1) {
+			do(strings.Split(m[1], ", "), m[2])
+		}
 	}
-	order := kbuildOrder(string(read(t, kernelDriver+"/Kbuild")))
-	if want := order[:len(order)-1]; !slices.Equal(parts, want) { // main.c has none
-		t.Errorf("paracuda.h has the parts %q, want %q", parts, want)
+	var all []string
+	elsewhere := map[string][]string{} // by header
+	parts("paracuda.h", func(files []string, see string) {
+		all = append(all, files...)
+		if see != "" {
+			elsewhere[see] = append(elsewhere[see], files...)
+		}
+	})
+	var want []string
+	for _, file := range kbuildOrder(string(read(t, kernelDriver+"/Kbuild"))) {
+		want = append(want, file+".c")
+	}
+	if want = want[:len(want)-1]; !slices.Equal(all, want) { // main.c has none
+		t.Errorf("paracuda.h has the parts %q, want %q", all, want)
+	}
+	for header, want := range elsewhere {
+		var has []string
+		parts(header, func(files []string, _ string) { has = append(has, files...) })
+		if !slices.Equal(has, want) {
+			t.Errorf("%s has the parts %q, want %q", header, has, want)
+		}
 	}
 }

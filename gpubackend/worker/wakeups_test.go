@@ -197,7 +197,7 @@ func (r *raceRig) offerEvent() {
 	}
 }
 
-// driveQueue is the driver's interrupt handler (guestdriver/kernel/queue.c): it makes the EVENT
+// driveQueue is the driver's interrupt handler (guestdriver/kernel/reap.c): it makes the EVENT
 // chain available again and wakes those that sleep.
 func (r *raceRig) driveQueue() {
 	var b [8]byte

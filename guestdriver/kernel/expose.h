@@ -31,6 +31,7 @@ struct paracuda_exposure {
 	bool over;			/* the host has let go of the channel */
 };
 
+/* expose.c */
 int paracuda_expose_begin(struct paracuda_channel *ch);
 void paracuda_expose_show(struct paracuda_channel *ch);
 void paracuda_expose_hide(struct paracuda_channel *ch);

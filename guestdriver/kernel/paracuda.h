@@ -23,6 +23,9 @@
 #include "paracuda_wire.h"
 #include "limits.h"
 #include "expose.h"
+#include "bounds.h"
+#include "control.h"
+#include "queue.h"
 
 #ifdef __BIG_ENDIAN
 #error "the wire format is little-endian, and is used in place"
@@ -31,78 +34,9 @@
 /* What to do about a host that speaks another version of the protocol. */
 #define PARACUDA_OTHER_PACKAGE	"install the guest package of the host's version\n"
 
-/* A request on the control queue. It lives until it is answered or the device is stopped. */
-struct paracuda_request {
-	struct paracuda_control_request out;
-	struct paracuda_control_response in;
-	struct paracuda_settings settings;	/* behind in: HELLO, SETTINGS */
-	bool posted;
-	unsigned int era;	/* of the device, in which it was sent */
-	bool answered;		/* released after status and number */
-	u32 status;
-	u32 number;
-};
-
-/* A chain on a channel queue: the token that the virtqueue has for it. */
-struct paracuda_token {
-	struct list_head node;			/* in channel->returned, kept or parked */
-	struct rcu_head rcu;
-	u32 type;
-	u32 flags;				/* MAP: enum paracuda_map_flag */
-	u32 id;					/* MAP */
-	unsigned long pinned;			/* MAP: pages */
-	bool held;				/* MAP: by references (hold.c) */
-	bool kept;				/* MAP: in channel->kept; under queue->lock */
-	bool again;				/* is made available before programs go on */
-	bool vouched;				/* MAP: vouch.c */
-	unsigned int runs;
-	unsigned int lists;
-	struct paracuda_chain_header *header;	/* exposed */
-	struct paracuda_map_record *record;	/* the same, of a MAP that stays, in flight */
-};
-
-/* What the channels of one user have. All but uid is guarded by dev->bounds_lock. */
-struct paracuda_user {
-	struct list_head node;		/* in dev->users */
-	kuid_t uid;
-	unsigned int refs;		/* channels that live */
-	unsigned int arenas;
-	unsigned long pinned;		/* pages; read without the lock, too */
-	unsigned long passing;
-	unsigned long host_pages;
-};
-
 struct paracuda_arena {
 	struct page **pages;
 	unsigned long count;
-};
-
-/*
- * Where an interrupt is raised. Read without a lock. Written under dev->place_lock, or when nobody
- * uses the virtqueues any more.
- */
-struct paracuda_place {
-	bool placed;			/* on cpu */
-	int cpu;
-	unsigned long moved;		/* when, in jiffies */
-};
-
-/*
- * A channel queue. Lock order: dev->lock, queue->lock, channel->wait.lock.
- *
- * vq is NULL while the device is stopped. It is written under lock, and read under lock; it stays
- * valid to a reader in a section of dev->srcu, and to its own callback.
- * channel is written under dev->lock and lock, and read under either.
- */
-struct paracuda_queue {
-	struct paracuda_device *dev;
-	unsigned int index;		/* of the channel */
-	spinlock_t lock;
-	struct virtqueue *vq;
-	struct paracuda_channel *channel;
-	struct list_head detached;	/* under lock: maps, until the host is stopped */
-	bool retired;			/* under dev->lock: no longer usable */
-	struct paracuda_place interrupt;	/* place.c: if it has its own */
 };
 
 struct paracuda_device {
@@ -236,86 +170,15 @@ extern struct workqueue_struct *paracuda_wq;
 void paracuda_device_put(struct paracuda_device *dev);
 void paracuda_fail(struct paracuda_device *dev);
 
-/* Whether it is a map that the worker keeps when its chain is back. */
-static inline bool paracuda_stays(const struct paracuda_token *chain)
-{
-	return chain->type == PARACUDA_CHAIN_MAP && !(chain->flags & PARACUDA_MAP_FLAG_ONESHOT);
-}
-
 /* pool.c: see pool.h */
 
 /* expose.c: see expose.h */
 
-/* token.c */
-int paracuda_token_init(struct paracuda_channel *ch, struct paracuda_token *chain, u32 type);
-int paracuda_token_append(struct paracuda_channel *ch, struct paracuda_token *chain,
-			  struct page *page);
-struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned int i);
-void paracuda_token_end(struct paracuda_channel *ch, struct paracuda_token *chain);
+/* token.c: see queue.h */
 
-/* users.c */
-unsigned long paracuda_share(unsigned long all);
-struct paracuda_user *paracuda_user_get(struct paracuda_device *dev);
-void paracuda_user_put(struct paracuda_device *dev, struct paracuda_user *user);
-int paracuda_mm_charge(struct mm_struct *mm, unsigned long pages);
-void paracuda_mm_uncharge(struct mm_struct *mm, unsigned long pages);
+/* users.c, bounds.c: see bounds.h */
 
-/* bounds.c */
-bool paracuda_pin_room(struct paracuda_channel *ch, unsigned long pages);
-int paracuda_pin_charge(struct paracuda_channel *ch, unsigned long pages, bool oneshot);
-void paracuda_pin_uncharge(struct paracuda_channel *ch, unsigned long pages, bool oneshot);
-bool paracuda_host_charge(struct paracuda_channel *ch, unsigned long pages);
-void paracuda_host_uncharge(struct paracuda_device *dev, struct paracuda_user *user,
-			     unsigned long pages);
-int paracuda_arena_charge(struct paracuda_device *dev, struct paracuda_user *user,
-			  bool privileged);
-void paracuda_arena_uncharge(struct paracuda_device *dev, struct paracuda_user *user);
-
-static inline bool paracuda_oneshot(u32 flags)
-{
-	return flags & PARACUDA_MAP_FLAG_ONESHOT;
-}
-
-/* control.c */
-long paracuda_answer_timeout(void);
-void paracuda_control_done(struct virtqueue *vq);
-void paracuda_control_poll(struct work_struct *work);
-int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *req);
-int paracuda_control_ask(struct paracuda_device *dev, struct paracuda_request *req,
-			 const bool *over, long timeout);
-bool paracuda_control_await(struct paracuda_device *dev, struct paracuda_request *req);
-bool paracuda_control_order(struct paracuda_device *dev, struct paracuda_request *req);
-int paracuda_status_errno(u32 status);
-
-static inline bool paracuda_answered(const struct paracuda_request *req)
-{
-	/* Pairs with paracuda_control_reap(): what it stored is read after it. */
-	return smp_load_acquire(&req->answered);
-}
-
-/* present.c */
-bool paracuda_missed(struct paracuda_device *dev, unsigned int era, long err);
-int paracuda_await_present(struct paracuda_device *dev);
-int paracuda_await_settled(struct paracuda_device *dev);
-void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_settings *settings);
-int paracuda_say_back(struct paracuda_device *dev);
-
-/* settings.c */
-int paracuda_hello(struct paracuda_device *dev);
-void paracuda_settings_get(struct paracuda_device *dev, struct paracuda_settings *settings);
-void paracuda_settings_publish(struct paracuda_channel *ch,
-			       const struct paracuda_settings *settings);
-void paracuda_settings_watch(struct paracuda_device *dev);
-void paracuda_settings_work(struct work_struct *work);
-
-/* beat.c */
-void paracuda_beat_work(struct work_struct *work);
-void paracuda_beat_start(struct paracuda_device *dev);
-void paracuda_beat_stop(struct paracuda_device *dev);
-
-/* leave.c */
-bool paracuda_reset_stops(struct paracuda_device *dev);
-void paracuda_leave(struct paracuda_device *dev, long timeout);
+/* control.c, present.c, settings.c, beat.c, leave.c: see control.h */
 
 /* share.c */
 int paracuda_export(struct paracuda_channel *ch, struct paracuda_ioctl_export __user *user);
@@ -333,42 +196,7 @@ void paracuda_vma_flags(struct vm_area_struct *vma);
 void paracuda_vouch(struct paracuda_token *map);
 bool paracuda_unvouch(struct paracuda_channel *ch, struct paracuda_token *map);
 
-/* returned.c */
-void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map);
-void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages);
-void paracuda_poll_later(struct paracuda_channel *ch);
-#ifdef CONFIG_UML
-void paracuda_let_go(struct page *page, unsigned long count, bool dirty);
-#else
-static inline void paracuda_let_go(struct page *page, unsigned long count, bool dirty)
-{
-}
-#endif
-
-/* queue.c */
-int paracuda_channel_error(struct paracuda_channel *ch);
-void paracuda_take_all(struct paracuda_channel *ch, struct list_head *maps);
-void paracuda_queue_done(struct virtqueue *vq);
-void paracuda_channel_die(struct paracuda_channel *ch);
-void paracuda_channel_poll(struct work_struct *work);
-int paracuda_channel_room(struct paracuda_channel *ch, u32 flags);
-void paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages);
-int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain);
-int paracuda_channel_start(struct paracuda_channel *ch);
-int paracuda_channel_kick(struct paracuda_channel *ch);
-void paracuda_sleepers_add(struct paracuda_channel *ch, int n);
-void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq);
-void paracuda_queue_release(struct paracuda_queue *q);
-
-/* park.c */
-void paracuda_queue_park(struct paracuda_queue *q, struct virtqueue *vq);
-int paracuda_channel_again(struct paracuda_channel *ch);
-void paracuda_channel_abandon(struct paracuda_channel *ch);
-
-/* place.c */
-void paracuda_place_begin(struct paracuda_device *dev);
-void paracuda_place(struct paracuda_channel *ch);
-void paracuda_unplace(struct paracuda_device *dev);
+/* returned.c, queue.c, reap.c, post.c, park.c, place.c: see queue.h */
 
 /* channel.c */
 struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,

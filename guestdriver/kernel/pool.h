@@ -26,6 +26,7 @@ struct paracuda_pool {
 	struct list_head some[PARACUDA_PIECES];	/* under lock: pages with pieces to take */
 };
 
+/* pool.c */
 void paracuda_pool_begin(struct paracuda_pool *pool, u64 *directories, unsigned int room);
 void paracuda_pool_end(struct paracuda_pool *pool);
 void *paracuda_pool_take(struct paracuda_pool *pool, enum paracuda_size size);

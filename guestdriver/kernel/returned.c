@@ -27,6 +27,12 @@ void paracuda_poll_later(struct paracuda_channel *ch)
 		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
 }
 
+/* Makes somebody look after so many jiffies, whatever was planned. Under queue->lock. */
+void paracuda_poll_after(struct paracuda_channel *ch, unsigned long delay)
+{
+	mod_delayed_work(paracuda_wq, &ch->poll, delay);
+}
+
 /* The mover still copies, for a worker that lies: looks again later. */
 static void paracuda_map_later(struct paracuda_channel *ch, struct paracuda_token *map)
 {
