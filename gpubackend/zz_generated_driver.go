@@ -671,7 +671,8 @@ type GreenFunctions interface {
 	GreenCtxWaitEvent(hCtx GreenContext, hEvent Event) (result Result)
 }
 
-// Unsupported answers every function with NotSupported. A device embeds it and overrides what it has.
+// Unsupported answers every function with NotSupported. A device embeds it and overrides what it
+// has.
 type Unsupported struct{}
 
 // DevicePrimaryCtxRetain returns NotSupported.

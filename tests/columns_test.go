@@ -13,6 +13,9 @@ import (
 // eightWide matches the files in which a tab is 8 columns wide, as in the kernel's sources.
 var eightWide = regexp.MustCompile(`\.[ch]$|(^|/)(Makefile|Kbuild)$`)
 
+// definedFunction matches a function of cuda.def, which is one line as in a table.
+var definedFunction = regexp.MustCompile(`(?m)^[0-9]+ .*`)
+
 // widest is the greatest number of columns of a line.
 const widest = 100
 
@@ -20,6 +23,12 @@ const widest = 100
 func TestColumns(t *testing.T) {
 	for _, file := range sources(t, "*.md") {
 		if n := tooWide(string(read(t, file)), 4); n != nil {
+			t.Errorf("%s: more than %d columns in the lines %v", file, widest, n)
+		}
+	}
+	for _, file := range sources(t, "*.def") {
+		text := definedFunction.ReplaceAllString(string(read(t, file)), "")
+		if n := tooWide(text, 8); n != nil {
 			t.Errorf("%s: more than %d columns in the lines %v", file, widest, n)
 		}
 	}

@@ -100,7 +100,8 @@ var All = map[string]Set{
 	"resource_source":         ResourceSource,
 }
 
-// Parameters are the words of commands that must be in a set: by the function's symbol, by the word's place.
+// Parameters are the words of commands that must be in a set: by the function's symbol, by the
+// word's place.
 var Parameters = map[string]map[int]Set{
 	"cuCtxCreate_v2":         {0: ContextFlags},
 	"cuCtxGetLimit":          {0: Limit},

@@ -167,7 +167,8 @@ func (c *Report) Append(b []byte) []byte {
 }
 
 // Join is command JOIN of commands.def.
-// Answered when the copies that the thread sent as PART since its last JOIN are over, with their first error.
+// Answered when the copies that the thread sent as PART since its last JOIN are over, with their
+// first error.
 type Join struct {
 }
 
@@ -229,7 +230,8 @@ func (c *Usage) Append(b []byte) []byte {
 
 // UsageAnswer is the answer to Usage.
 type UsageAnswer struct {
-	Busy  uint64 // 1 + the part of the last second for which the VM had the GPU, in percent; 0: not known
+	// 1 + the part of the last second for which the VM had the GPU, in percent; 0: not known
+	Busy  uint64
 	Next  uint64 // where to go on; 0: there are no more processes, and the following mean nothing
 	Pid   uint64 // in the guest
 	Bytes uint64 // of the GPU
@@ -259,7 +261,8 @@ type CtxSynchronize struct {
 // CtxSynchronizeWords is how many words CtxSynchronize has before its tails.
 const CtxSynchronizeWords = 0
 
-// Decode reads and checks cuCtxSynchronize. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuCtxSynchronize. words is a copy of the words, body all behind the
+// header.
 func (c *CtxSynchronize) Decode(_ []uint64, _ []byte) bool {
 	return true
 }
@@ -285,7 +288,8 @@ type StreamSynchronize struct {
 // StreamSynchronizeWords is how many words StreamSynchronize has before its tails.
 const StreamSynchronizeWords = 1
 
-// Decode reads and checks cuStreamSynchronize. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuStreamSynchronize. words is a copy of the words, body all behind the
+// header.
 func (c *StreamSynchronize) Decode(words []uint64, _ []byte) bool {
 	if len(words) < StreamSynchronizeWords {
 		return false
@@ -316,7 +320,8 @@ type EventSynchronize struct {
 // EventSynchronizeWords is how many words EventSynchronize has before its tails.
 const EventSynchronizeWords = 1
 
-// Decode reads and checks cuEventSynchronize. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuEventSynchronize. words is a copy of the words, body all behind the
+// header.
 func (c *EventSynchronize) Decode(words []uint64, _ []byte) bool {
 	if len(words) < EventSynchronizeWords {
 		return false
@@ -416,7 +421,8 @@ func (c *LaunchKernel) Append(b []byte) []byte {
 }
 
 // HostFunc is command HostFunc of commands.def.
-// The stream waits here until the guest has run the function, which slot HOST_SLOT announces (docs/protocol.md).
+// The stream waits here until the guest has run the function, which slot HOST_SLOT announces
+// (docs/protocol.md).
 type HostFunc struct {
 	Stream uint64
 	Token  uint64 // the library's number of it; bit KEPT_TOKEN_BIT is set if it is kept, for graphs
@@ -456,7 +462,8 @@ type HostRegister struct {
 	Map     uint64 // id of the chain
 	Address uint64 // the guest's own
 	Bytes   uint64
-	More    uint64 // the next range, which begins where this one ends, follows: all become one registration
+	// the next range, which begins where this one ends, follows: all become one registration
+	More uint64
 }
 
 // HostRegisterWords is how many words HostRegister has before its tails.
@@ -529,8 +536,8 @@ func (c *HostUnregister) Append(b []byte) []byte {
 }
 
 // HostKeep is command HostKeep of commands.def.
-// When the context is idle, unregisters a registration, except up to two ranges of its pages. The chains stay until
-// HostUnregister.
+// When the context is idle, unregisters a registration, except up to two ranges of its pages. The
+// chains stay until HostUnregister.
 type HostKeep struct {
 	Map         uint64
 	First       uint64
@@ -577,8 +584,8 @@ func (c *HostKeep) Append(b []byte) []byte {
 }
 
 // HostPageable is command HostPageable of commands.def.
-// Makes pages of the guest process reachable for graphs' copies, at their own address, instead of earlier pages there. The chain
-// comes back when later pages have replaced all of them.
+// Makes pages of the guest process reachable for graphs' copies, at their own address, instead of
+// earlier pages there. The chain comes back when later pages have replaced all of them.
 type HostPageable struct {
 	Map     uint64
 	Address uint64
@@ -827,7 +834,8 @@ type MemPoolCreate struct {
 // MemPoolCreateWords is how many words MemPoolCreate has before its tails.
 const MemPoolCreateWords = 3
 
-// Decode reads and checks cuMemPoolCreate. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolCreate. words is a copy of the words, body all behind the
+// header.
 func (c *MemPoolCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolCreateWords {
 		return false
@@ -878,7 +886,8 @@ type MemPoolDestroy struct {
 // MemPoolDestroyWords is how many words MemPoolDestroy has before its tails.
 const MemPoolDestroyWords = 1
 
-// Decode reads and checks cuMemPoolDestroy. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolDestroy. words is a copy of the words, body all behind the
+// header.
 func (c *MemPoolDestroy) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolDestroyWords {
 		return false
@@ -958,7 +967,8 @@ type MemPoolGetAttribute struct {
 // MemPoolGetAttributeWords is how many words MemPoolGetAttribute has before its tails.
 const MemPoolGetAttributeWords = 2
 
-// Decode reads and checks cuMemPoolGetAttribute. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolGetAttribute. words is a copy of the words, body all behind the
+// header.
 func (c *MemPoolGetAttribute) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolGetAttributeWords {
 		return false
@@ -1012,7 +1022,8 @@ type MemPoolSetAttribute struct {
 // MemPoolSetAttributeWords is how many words MemPoolSetAttribute has before its tails.
 const MemPoolSetAttributeWords = 3
 
-// Decode reads and checks cuMemPoolSetAttribute. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolSetAttribute. words is a copy of the words, body all behind the
+// header.
 func (c *MemPoolSetAttribute) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolSetAttributeWords {
 		return false
@@ -1051,7 +1062,8 @@ type MemPoolTrimTo struct {
 // MemPoolTrimToWords is how many words MemPoolTrimTo has before its tails.
 const MemPoolTrimToWords = 2
 
-// Decode reads and checks cuMemPoolTrimTo. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolTrimTo. words is a copy of the words, body all behind the
+// header.
 func (c *MemPoolTrimTo) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolTrimToWords {
 		return false
@@ -1086,7 +1098,8 @@ type MemAllocAsync struct {
 // MemAllocAsyncWords is how many words MemAllocAsync has before its tails.
 const MemAllocAsyncWords = 3
 
-// Decode reads and checks cuMemAllocAsync. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemAllocAsync. words is a copy of the words, body all behind the
+// header.
 func (c *MemAllocAsync) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemAllocAsyncWords {
 		return false
@@ -1168,10 +1181,12 @@ type MemPoolExportToShareableHandle struct {
 	Pool uint64
 }
 
-// MemPoolExportToShareableHandleWords is how many words MemPoolExportToShareableHandle has before its tails.
+// MemPoolExportToShareableHandleWords is how many words MemPoolExportToShareableHandle has before
+// its tails.
 const MemPoolExportToShareableHandleWords = 1
 
-// Decode reads and checks cuMemPoolExportToShareableHandle. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolExportToShareableHandle. words is a copy of the words, body all
+// behind the header.
 func (c *MemPoolExportToShareableHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolExportToShareableHandleWords {
 		return false
@@ -1215,10 +1230,12 @@ type MemPoolImportFromShareableHandle struct {
 	Number uint64 // which the driver's IMPORT gave
 }
 
-// MemPoolImportFromShareableHandleWords is how many words MemPoolImportFromShareableHandle has before its tails.
+// MemPoolImportFromShareableHandleWords is how many words MemPoolImportFromShareableHandle has
+// before its tails.
 const MemPoolImportFromShareableHandleWords = 1
 
-// Decode reads and checks cuMemPoolImportFromShareableHandle. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolImportFromShareableHandle. words is a copy of the words, body
+// all behind the header.
 func (c *MemPoolImportFromShareableHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolImportFromShareableHandleWords {
 		return false
@@ -1268,7 +1285,8 @@ type MemPoolExportPointer struct {
 // MemPoolExportPointerWords is how many words MemPoolExportPointer has before its tails.
 const MemPoolExportPointerWords = 1
 
-// Decode reads and checks cuMemPoolExportPointer. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolExportPointer. words is a copy of the words, body all behind the
+// header.
 func (c *MemPoolExportPointer) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolExportPointerWords {
 		return false
@@ -1326,7 +1344,8 @@ type MemPoolImportPointer struct {
 // MemPoolImportPointerWords is how many words MemPoolImportPointer has before its tails.
 const MemPoolImportPointerWords = 5
 
-// Decode reads and checks cuMemPoolImportPointer. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemPoolImportPointer. words is a copy of the words, body all behind the
+// header.
 func (c *MemPoolImportPointer) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolImportPointerWords {
 		return false
@@ -1381,7 +1400,8 @@ type MemAddressReserve struct {
 // MemAddressReserveWords is how many words MemAddressReserve has before its tails.
 const MemAddressReserveWords = 2
 
-// Decode reads and checks cuMemAddressReserve. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemAddressReserve. words is a copy of the words, body all behind the
+// header.
 func (c *MemAddressReserve) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemAddressReserveWords {
 		return false
@@ -1415,7 +1435,8 @@ type MemAddressFree struct {
 // MemAddressFreeWords is how many words MemAddressFree has before its tails.
 const MemAddressFreeWords = 2
 
-// Decode reads and checks cuMemAddressFree. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemAddressFree. words is a copy of the words, body all behind the
+// header.
 func (c *MemAddressFree) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemAddressFreeWords {
 		return false
@@ -1646,10 +1667,12 @@ type MemExportToShareableHandle struct {
 	Memory uint64
 }
 
-// MemExportToShareableHandleWords is how many words MemExportToShareableHandle has before its tails.
+// MemExportToShareableHandleWords is how many words MemExportToShareableHandle has before its
+// tails.
 const MemExportToShareableHandleWords = 1
 
-// Decode reads and checks cuMemExportToShareableHandle. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemExportToShareableHandle. words is a copy of the words, body all
+// behind the header.
 func (c *MemExportToShareableHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemExportToShareableHandleWords {
 		return false
@@ -1693,10 +1716,12 @@ type MemImportFromShareableHandle struct {
 	Number uint64 // which the driver's IMPORT gave
 }
 
-// MemImportFromShareableHandleWords is how many words MemImportFromShareableHandle has before its tails.
+// MemImportFromShareableHandleWords is how many words MemImportFromShareableHandle has before its
+// tails.
 const MemImportFromShareableHandleWords = 1
 
-// Decode reads and checks cuMemImportFromShareableHandle. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuMemImportFromShareableHandle. words is a copy of the words, body all
+// behind the header.
 func (c *MemImportFromShareableHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemImportFromShareableHandleWords {
 		return false
@@ -1749,7 +1774,8 @@ type IpcGetMemHandle struct {
 // IpcGetMemHandleWords is how many words IpcGetMemHandle has before its tails.
 const IpcGetMemHandleWords = 1
 
-// Decode reads and checks cuIpcGetMemHandle. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuIpcGetMemHandle. words is a copy of the words, body all behind the
+// header.
 func (c *IpcGetMemHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcGetMemHandleWords {
 		return false
@@ -1810,7 +1836,8 @@ type IpcOpenMemHandle struct {
 // IpcOpenMemHandleWords is how many words IpcOpenMemHandle has before its tails.
 const IpcOpenMemHandleWords = 5
 
-// Decode reads and checks cuIpcOpenMemHandle_v2. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuIpcOpenMemHandle_v2. words is a copy of the words, body all behind the
+// header.
 func (c *IpcOpenMemHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcOpenMemHandleWords {
 		return false
@@ -1867,7 +1894,8 @@ type IpcCloseMemHandle struct {
 // IpcCloseMemHandleWords is how many words IpcCloseMemHandle has before its tails.
 const IpcCloseMemHandleWords = 1
 
-// Decode reads and checks cuIpcCloseMemHandle. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuIpcCloseMemHandle. words is a copy of the words, body all behind the
+// header.
 func (c *IpcCloseMemHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcCloseMemHandleWords {
 		return false
@@ -1898,7 +1926,8 @@ type IpcGetEventHandle struct {
 // IpcGetEventHandleWords is how many words IpcGetEventHandle has before its tails.
 const IpcGetEventHandleWords = 1
 
-// Decode reads and checks cuIpcGetEventHandle. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuIpcGetEventHandle. words is a copy of the words, body all behind the
+// header.
 func (c *IpcGetEventHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcGetEventHandleWords {
 		return false
@@ -1947,7 +1976,8 @@ type IpcOpenEventHandle struct {
 // IpcOpenEventHandleWords is how many words IpcOpenEventHandle has before its tails.
 const IpcOpenEventHandleWords = 2
 
-// Decode reads and checks cuIpcOpenEventHandle. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuIpcOpenEventHandle. words is a copy of the words, body all behind the
+// header.
 func (c *IpcOpenEventHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcOpenEventHandleWords {
 		return false
@@ -1997,7 +2027,8 @@ type TexObjectCreate struct {
 // TexObjectCreateWords is how many words TexObjectCreate has before its tails.
 const TexObjectCreateWords = 6
 
-// Decode reads and checks cuTexObjectCreate. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuTexObjectCreate. words is a copy of the words, body all behind the
+// header.
 func (c *TexObjectCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < TexObjectCreateWords {
 		return false
@@ -2051,7 +2082,8 @@ type SurfObjectCreate struct {
 // SurfObjectCreateWords is how many words SurfObjectCreate has before its tails.
 const SurfObjectCreateWords = 2
 
-// Decode reads and checks cuSurfObjectCreate. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuSurfObjectCreate. words is a copy of the words, body all behind the
+// header.
 func (c *SurfObjectCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < SurfObjectCreateWords {
 		return false
@@ -2101,7 +2133,8 @@ type TexRefGetArray struct {
 // TexRefGetArrayWords is how many words TexRefGetArray has before its tails.
 const TexRefGetArrayWords = 1
 
-// Decode reads and checks cuTexRefGetArray. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuTexRefGetArray. words is a copy of the words, body all behind the
+// header.
 func (c *TexRefGetArray) Decode(words []uint64, _ []byte) bool {
 	if len(words) < TexRefGetArrayWords {
 		return false
@@ -2148,7 +2181,8 @@ type TexRefGetMipmappedArray struct {
 // TexRefGetMipmappedArrayWords is how many words TexRefGetMipmappedArray has before its tails.
 const TexRefGetMipmappedArrayWords = 1
 
-// Decode reads and checks cuTexRefGetMipmappedArray. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuTexRefGetMipmappedArray. words is a copy of the words, body all behind
+// the header.
 func (c *TexRefGetMipmappedArray) Decode(words []uint64, _ []byte) bool {
 	if len(words) < TexRefGetMipmappedArrayWords {
 		return false
@@ -2195,7 +2229,8 @@ type SurfRefGetArray struct {
 // SurfRefGetArrayWords is how many words SurfRefGetArray has before its tails.
 const SurfRefGetArrayWords = 1
 
-// Decode reads and checks cuSurfRefGetArray. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuSurfRefGetArray. words is a copy of the words, body all behind the
+// header.
 func (c *SurfRefGetArray) Decode(words []uint64, _ []byte) bool {
 	if len(words) < SurfRefGetArrayWords {
 		return false
@@ -2398,7 +2433,8 @@ type GreenCtxCreate struct {
 // GreenCtxCreateWords is how many words GreenCtxCreate has before its tails.
 const GreenCtxCreateWords = 3
 
-// Decode reads and checks cuGreenCtxCreate. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuGreenCtxCreate. words is a copy of the words, body all behind the
+// header.
 func (c *GreenCtxCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < GreenCtxCreateWords {
 		return false
@@ -2455,7 +2491,8 @@ type GreenCtxDestroy struct {
 // GreenCtxDestroyWords is how many words GreenCtxDestroy has before its tails.
 const GreenCtxDestroyWords = 1
 
-// Decode reads and checks cuGreenCtxDestroy. words is a copy of the words, body all behind the header.
+// Decode reads and checks cuGreenCtxDestroy. words is a copy of the words, body all behind the
+// header.
 func (c *GreenCtxDestroy) Decode(words []uint64, _ []byte) bool {
 	if len(words) < GreenCtxDestroyWords {
 		return false

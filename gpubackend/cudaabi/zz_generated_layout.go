@@ -199,7 +199,8 @@ func (s DevResource) MinSMPartitionSize() uint32 { return binary.LittleEndian.Ui
 // SetMinSMPartitionSize writes it.
 func (s DevResource) SetMinSMPartitionSize(v uint32) { binary.LittleEndian.PutUint32(s[100:], v) }
 
-// SMCoscheduledAlignment is sm.smCoscheduledAlignment, which headers have from CUDA_VERSION 13000 on.
+// SMCoscheduledAlignment is sm.smCoscheduledAlignment, which headers have from CUDA_VERSION 13000
+// on.
 func (s DevResource) SMCoscheduledAlignment() uint32 { return binary.LittleEndian.Uint32(s[104:]) }
 
 // SetSMCoscheduledAlignment writes it.

@@ -10,14 +10,16 @@ const Magic = 1146438480 // "PCUD": first word of the configuration space
 const Version = 5        // of this format; driver and device must agree
 const VirtioId = 63      // where the front end takes any id
 const VirtioIdStock = 37 // where it takes only ids that it has a name for (QEMU's generic device)
-const VirtioIdFs = 26    // where a vhost-user-fs device carries the queues: its tag says whose it is
+// where a vhost-user-fs device carries the queues: its tag says whose it is
+const VirtioIdFs = 26
 const ConfigRoom = 256   // bytes of configuration space that QEMU's generic device is told to have
 const FsTag = "paracuda" // the tag of such a device; a colon and a name may follow
 const ControlQueue = 0   // queue 0 carries control requests; queue 1 + c belongs to channel c
 const MaxChannels = 64
 
 // Config is struct config of wire.def.
-// Configuration space, where the front end passes ours on: whose device it is. HELLO tells the rest.
+// Configuration space, where the front end passes ours on: whose device it is. HELLO tells the
+// rest.
 type Config struct {
 	Magic   uint32
 	Version uint32
@@ -54,11 +56,13 @@ type Settings struct {
 	ArenaBytes    uint32 // size of each channel's arena; holds from the start
 	BatchCommands uint32 // commands that the worker takes at a time; 1: nothing is delayed
 	BatchBytes    uint32 // bytes of commands that it takes at a time; a longer command goes alone
-	BatchDelayUs  uint32 // how long launches that follow others wait for more of them; 0: not at all
-	SpinGuestUs   uint32 // how long a guest thread polls before it sleeps
-	SpinHostUs    uint32 // how long the worker polls before it sleeps
-	InlineLimit   uint32 // copies of up to this size go through the arena, in both directions; larger ones by reference
-	Flags         uint32 // config_flag
+	// how long launches that follow others wait for more of them; 0: not at all
+	BatchDelayUs uint32
+	SpinGuestUs  uint32 // how long a guest thread polls before it sleeps
+	SpinHostUs   uint32 // how long the worker polls before it sleeps
+	// copies of up to this size go through the arena, in both directions; larger ones by reference
+	InlineLimit uint32
+	Flags       uint32 // config_flag
 }
 
 // SettingsSize is the size of Settings on the wire.
@@ -112,15 +116,19 @@ func (x *Settings) Encode(b []byte) {
 const (
 	ConfigFlagAddressMapping = 1 // payloads are passed by reference
 	ConfigFlagGraphReplay    = 2 // repeated batches may be replayed as CUDA graphs
-	ConfigFlagGoesAway       = 4 // the device will be unplugged, and be back: the driver says AWAY when it is ready for that
+	// the device will be unplugged, and be back: the driver says AWAY when it is ready for that
+	ConfigFlagGoesAway = 4
 )
 
 // Control queue: one request (device-readable), one response (device-writable) a chain.
 const (
-	ControlHello    = 1  // the driver's version; must be first
-	ControlOpen     = 2  // start a worker for a channel
-	ControlClose    = 3  // stop it; when this completes every chain of the channel has been returned
-	ControlExport   = 4  // an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel
+	ControlHello = 1 // the driver's version; must be first
+	ControlOpen  = 2 // start a worker for a channel
+	// stop it; when this completes every chain of the channel has been returned
+	ControlClose = 3
+	// an object that the channel's worker offers becomes a handle of the driver's, which outlives
+	// the channel
+	ControlExport   = 4
 	ControlImport   = 5  // the channel's worker is given the object of a handle
 	ControlRelease  = 6  // nothing in the guest refers to a handle any more
 	ControlSettings = 7  // answered once the settings' sequence is not that of the request
@@ -131,11 +139,16 @@ const (
 
 // ControlRequest is struct control_request of wire.def.
 type ControlRequest struct {
-	Type    uint32    // control
-	Number  uint32    // HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as the library knows, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
-	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
-	Pid     int32     // OPEN: of the guest process, for statistics
-	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again; HELLO: u64 address of the page that says where each channel's exposed pages are, or 0
+	Type uint32 // control
+	// HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as the library
+	// knows, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle;
+	// SETTINGS: the sequence that the driver knows
+	Number  uint32
+	Channel uint32 // OPEN, CLOSE, EXPORT, IMPORT
+	Pid     int32  // OPEN: of the guest process, for statistics
+	// OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again;
+	// HELLO: u64 address of the page that says where each channel's exposed pages are, or 0
+	Comm [16]uint8
 }
 
 // ControlRequestSize is the size of ControlRequest on the wire.
@@ -173,7 +186,9 @@ func (x *ControlRequest) Encode(b []byte) {
 // ControlResponse is struct control_response of wire.def.
 type ControlResponse struct {
 	Status uint32 // status
-	Number uint32 // HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object; AWAY: for how many seconds programs wait
+	// HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object; AWAY:
+	// for how many seconds programs wait
+	Number uint32
 }
 
 // ControlResponseSize is the size of ControlResponse on the wire.
@@ -207,13 +222,16 @@ const (
 	StatusBusy       = 3 // channel is open already
 	StatusNoWorker   = 4 // the worker did not start: see the host's log
 	StatusNoDevice   = 5 // the host has no GPU to give
-	StatusNoObject   = 6 // EXPORT, IMPORT, RELEASE: there is no such object or handle; BACK: the device waits for another VM, or none
-	StatusLimit      = 7 // EXPORT, IMPORT: too many handles, or too much memory that they hold
+	// EXPORT, IMPORT, RELEASE: there is no such object or handle; BACK: the device waits for
+	// another VM, or none
+	StatusNoObject = 6
+	StatusLimit    = 7 // EXPORT, IMPORT: too many handles, or too much memory that they hold
 )
 
 // Channel queues: chains that the guest kernel makes available to the worker.
-// A chain is a chain_header (device-readable). EVENT ends with an event_record (device-writable), a MAP whose pages stay
-// with a map_record. The runs of ARENA and MAP are in lists that the header leads to. No table of descriptors is indirect.
+// A chain is a chain_header (device-readable). EVENT ends with an event_record (device-writable),
+// a MAP whose pages stay with a map_record. The runs of ARENA and MAP are in lists that the
+// header leads to. No table of descriptors is indirect.
 const (
 	ChainArena = 1 // the channel's shared memory; in flight as long as the channel is open
 	ChainEvent = 2 // returned to wake the driver, or to give maps back
@@ -222,17 +240,21 @@ const (
 
 // ChainHeader is struct chain_header of wire.def.
 type ChainHeader struct {
-	Type     uint32 // chain
-	Id       uint32 // MAP: chosen by the driver, unique among those that the worker has
-	Bytes    uint64 // length of the memory
-	Address  uint64 // MAP: guest-virtual address of the first byte
-	Runs     uint32 // ARENA, MAP: how many
-	Offset   uint32 // MAP: of the first byte in the first run
-	Flags    uint32 // map_flag
-	Voucher  uint32 // the header's number among its channel's, from 1; MAP: by which it is a voucher, 0 where the driver has none
-	State    uint32 // MAP: voucher_state, and 2 for each request of the mover's that uses the pages
-	Pad      uint32
-	List     uint64 // address of the list of runs; if there are more than RUNS_PER_LIST, of a table with the addresses of lists (u64), all of which but the last are full
+	Type    uint32 // chain
+	Id      uint32 // MAP: chosen by the driver, unique among those that the worker has
+	Bytes   uint64 // length of the memory
+	Address uint64 // MAP: guest-virtual address of the first byte
+	Runs    uint32 // ARENA, MAP: how many
+	Offset  uint32 // MAP: of the first byte in the first run
+	Flags   uint32 // map_flag
+	// the header's number among its channel's, from 1; MAP: by which it is a voucher, 0 where the
+	// driver has none
+	Voucher uint32
+	State   uint32 // MAP: voucher_state, and 2 for each request of the mover's that uses the pages
+	Pad     uint32
+	// address of the list of runs; if there are more than RUNS_PER_LIST, of a table with the
+	// addresses of lists (u64), all of which but the last are full
+	List     uint64
 	Reserved uint64 // 0
 }
 
@@ -291,7 +313,8 @@ func (x *ChainHeader) Encode(b []byte) {
 
 // Values of voucher_state.
 const (
-	VoucherStateValid = 1 // the pages are pinned; the driver writes 0 in its place, only if no request uses them
+	// the pages are pinned; the driver writes 0 in its place, only if no request uses them
+	VoucherStateValid = 1
 )
 
 // Values of map_flag.
@@ -407,10 +430,11 @@ const RunsPerList = 256  // run entries of a list at most
 const ChainMax = 2       // descriptors of a chain at most: a header and a record
 
 // Exposed is struct exposed of wire.def.
-// A channel's exposed pages are those pages of the guest's kernel that its worker touches by itself, in addition to its
-// rings, its arena and what its program has pinned. They hold nothing else, and stay the channel's until CLOSE is over.
-// HELLO names a page with an address for each channel (u64, 0: none): of a page that begins with this. EXPOSED_LISTS
-// addresses of directories of pages of lists follow. A directory has the addresses of pages (u64, 0: none). Voucher n,
+// A channel's exposed pages are those pages of the guest's kernel that its worker touches by
+// itself, in addition to its rings, its arena and what its program has pinned. They hold nothing
+// else, and stay the channel's until CLOSE is over. HELLO names a page with an address for each
+// channel (u64, 0: none): of a page that begins with this. EXPOSED_LISTS addresses of directories
+// of pages of lists follow. A directory has the addresses of pages (u64, 0: none). Voucher n,
 // from 1, is header n - 1 of its channel's. All addresses are guest-physical.
 type Exposed struct {
 	Records uint64    // of a page: an event_record, and map_records
@@ -456,44 +480,56 @@ const HeadersPerPage = 64  // of 4096 bytes
 const Slots = 4096 // offset of the completion slots
 const SlotCount = 256
 const SlotBytes = 256
-const KeptTokenBit = 63 // bit of a host function's token: a graph has the function, and the library keeps it
-const HostSlot = 255    // slot in which the worker says, unasked, which host function is due
-const Output = 69632    // offset of the output ring
+
+// bit of a host function's token: a graph has the function, and the library keeps it
+const KeptTokenBit = 63
+const HostSlot = 255 // slot in which the worker says, unasked, which host function is due
+const Output = 69632 // offset of the output ring
 const OutputBytes = 65536
 const Ring = 135168 // offset of the command ring
 const RingBytes = 1048576
-const Bulk = 1183744           // offset of the bulk area, up to the arena's end
-const CommandMax = 131072      // bytes of one command at most
-const InlineMax = 65536        // bytes of one inline payload at most: CUDA copies as many before an asynchronous copy returns
-const InlineAlways = 256       // a buffer of up to so many bytes is in its command, whatever inline_limit says
-const QueuedBytesPerUs = 20000 // rate that queued copies of pinned memory have at least: both sides poll for so long
-const CopySpins = 100          // both sides poll for at most so many times spin-guest and spin-host
+const Bulk = 1183744      // offset of the bulk area, up to the arena's end
+const CommandMax = 131072 // bytes of one command at most
+// bytes of one inline payload at most: CUDA copies as many before an asynchronous copy returns
+const InlineMax = 65536
+
+// a buffer of up to so many bytes is in its command, whatever inline_limit says
+const InlineAlways = 256
+
+// rate that queued copies of pinned memory have at least: both sides poll for so long
+const QueuedBytesPerUs = 20000
+const CopySpins = 100 // both sides poll for at most so many times spin-guest and spin-host
 
 // ArenaHeader is struct arena_header of wire.def.
 // Each 64-byte line has one writer, and what changes often shares no line with what is read often.
 // Positions count bytes and wrap at 2^32.
 type ArenaHeader struct {
-	Appended       uint32 // guest: end of the commands written
-	Sleepers       uint32 // guest: threads asleep in the driver, waiting for a slot
-	OutputTail     uint32 // guest: output consumed
-	HostDone       uint32 // guest: sequence number of the last host function that returned
-	Copied         uint32 // guest: payload bytes that the library copied or is about to, for statistics
-	GuestPad       [11]uint32
-	Consumed       uint32 // worker: end of the commands taken; stored at least once a batch
-	Executed       uint32 // worker: commands executed, for statistics
-	WorkerPad      [14]uint32
-	WorkerSleeping uint32 // worker: set to 1 before it sleeps; the guest that finds 1 swaps in 0 and kicks
-	AsyncError     uint32 // worker: error of a delayed call, 0 when none; the guest swaps in 0 to take it
-	StickyError    uint32 // worker: error that killed the context, 0 when none
-	OutputHead     uint32 // worker: output produced
-	Held           uint32 // worker: 1 while commands wait for the VM's turn on the GPU: threads needn't poll
-	RarePad        [11]uint32
-	Dead           uint32 // guest kernel: 1 when the worker is gone
-	BatchCommands  uint32 // guest kernel: these four as in the settings, kept up to date when it changes
-	SpinGuestUs    uint32
-	InlineLimit    uint32
-	ConfigFlags    uint32
-	KernelPad      [11]uint32
+	Appended   uint32 // guest: end of the commands written
+	Sleepers   uint32 // guest: threads asleep in the driver, waiting for a slot
+	OutputTail uint32 // guest: output consumed
+	HostDone   uint32 // guest: sequence number of the last host function that returned
+	// guest: payload bytes that the library copied or is about to, for statistics
+	Copied    uint32
+	GuestPad  [11]uint32
+	Consumed  uint32 // worker: end of the commands taken; stored at least once a batch
+	Executed  uint32 // worker: commands executed, for statistics
+	WorkerPad [14]uint32
+	// worker: set to 1 before it sleeps; the guest that finds 1 swaps in 0 and kicks
+	WorkerSleeping uint32
+	// worker: error of a delayed call, 0 when none; the guest swaps in 0 to take it
+	AsyncError  uint32
+	StickyError uint32 // worker: error that killed the context, 0 when none
+	OutputHead  uint32 // worker: output produced
+	// worker: 1 while commands wait for the VM's turn on the GPU: threads needn't poll
+	Held    uint32
+	RarePad [11]uint32
+	Dead    uint32 // guest kernel: 1 when the worker is gone
+	// guest kernel: these four as in the settings, kept up to date when it changes
+	BatchCommands uint32
+	SpinGuestUs   uint32
+	InlineLimit   uint32
+	ConfigFlags   uint32
+	KernelPad     [11]uint32
 }
 
 // ArenaHeaderSize is the size of ArenaHeader on the wire.
@@ -667,7 +703,8 @@ func (x *OutputRecord) Encode(b []byte) {
 }
 
 // Command is struct command of wire.def.
-// A command: header, then `size - 24` bytes of arguments. Sizes are multiples of 8; a command never wraps.
+// A command: header, then `size - 24` bytes of arguments. Sizes are multiples of 8; a command
+// never wraps.
 type Command struct {
 	Op      uint16 // op, or a function of the API
 	Flags   uint16 // command_flag
@@ -723,12 +760,17 @@ const (
 
 // Values of op.
 const (
-	OpNop           = 0 // fills the ring's end
-	OpHello         = 1 // words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer for the inventory; slot.word[0] = its length
-	OpUnmap         = 2 // word: id of the MAP chain to return
-	OpThreadExit    = 3 // the calling thread ends: its per-thread stream goes
-	OpReport        = 4 // buffer: name of a function that isn't implemented and was called; for the host's log
-	OpJoin          = 5 // answered when the copies that the thread sent as PART since its last JOIN are over, with their first error
+	OpNop = 0 // fills the ring's end
+	// words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer
+	// for the inventory; slot.word[0] = its length
+	OpHello      = 1
+	OpUnmap      = 2 // word: id of the MAP chain to return
+	OpThreadExit = 3 // the calling thread ends: its per-thread stream goes
+	// buffer: name of a function that isn't implemented and was called; for the host's log
+	OpReport = 4
+	// answered when the copies that the thread sent as PART since its last JOIN are over, with
+	// their first error
+	OpJoin          = 5
 	OpUsage         = 6 // what the VM has of a GPU, a process at a time
 	OpFirstFunction = 256
 )
@@ -743,7 +785,8 @@ const (
 )
 
 // FunctionRecord is struct function_record of wire.def.
-// What FuncDescribe and KernelDescribe answer: this record, `parameters` pairs of u32 (offset, size), and the name.
+// What FuncDescribe and KernelDescribe answer: this record, `parameters` pairs of u32 (offset,
+// size), and the name.
 type FunctionRecord struct {
 	Parameters     uint32    // number of parameters
 	ParameterBytes uint32    // of the packed parameter buffer
@@ -1037,13 +1080,18 @@ func (x *TensorReplacement) Encode(b []byte) {
 
 // Flags of CopyHtoD and CopyDtoH
 const (
-	CopyFlagBlocking = 1 // answered when the copy is complete, else when the source may be changed or the copy is queued
-	CopyFlagPart     = 2 // without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its result
+	// answered when the copy is complete, else when the source may be changed or the copy is queued
+	CopyFlagBlocking = 1
+	// without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its
+	// result
+	CopyFlagPart = 2
 )
 
-// Device inventory, the answer to HELLO, in the bulk area: an inventory, an inventory_device for each GPU, and an inventory_pair for each pair,
+// Device inventory, the answer to HELLO, in the bulk area: an inventory, an inventory_device for
 
-// in the order first to first, first to second, and so on.
+// each GPU, and an inventory_pair for each pair, in the order first to first, first to second,
+
+// and so on.
 const Attributes = 160      // device attributes 0 .. 159
 const Nvlinks = 32          // of a GPU at most
 const P2pKinds = 5          // of NVML's kinds of access to a GPU
@@ -1088,34 +1136,40 @@ func (x *Inventory) Encode(b []byte) {
 
 // InventoryDevice is struct inventory_device of wire.def.
 type InventoryDevice struct {
-	Name               [128]uint8
-	Uuid               [16]uint8
-	Luid               [8]uint8
-	LuidMask           uint32
-	LuidResult         uint32
-	TotalMemory        uint64
-	Attribute          [160]int32
-	AttributeResult    [160]int32
-	LinkGeneration     uint32 // of its PCI Express link on the host, at the moment; 0: not known, as with all of these
-	LinkWidth          uint32
-	LinkMaxGeneration  uint32 // where it is plugged in
-	LinkMaxWidth       uint32
-	LinkOwnGeneration  uint32     // at most, wherever it is plugged in
-	Nvlinks            uint32     // how many it has, which the following describe; 0: none, or not known
-	NvlinkVersion      [32]uint8  // NVML's number; 0: the link isn't up, or leads to a GPU that isn't the guest's
-	NvlinkCapabilities [32]uint8  // bit n: NVML's capability n
-	NvlinkRemote       [32]uint8  // what is at the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known
-	NvlinkSpeed        [32]uint32 // in MB/s; 0: not known
-	NvlinkPlace        [32]uint64 // of the other end: PCI domain << 32 | bus << 8 | device
-	NvlinkNamed        uint32     // bit n: the host's NVML has link n's speed in the field that is named after the link
-	NvlinkCommonSpeed  uint32     // of all links, in MB/s, by NVML; 0: it doesn't tell that
-	FabricCluster      [16]uint8  // its NVLinks' fabric, by NVML at the device's start; all 0: none, or not known
-	FabricStatus       uint32     // nvmlReturn_t
-	FabricClique       uint32
-	FabricHealth       uint32 // mask
-	FabricState        uint8  // 0: not supported, 3: completed
-	FabricSummary      uint8  // of its health
-	Pad                [2]uint8
+	Name            [128]uint8
+	Uuid            [16]uint8
+	Luid            [8]uint8
+	LuidMask        uint32
+	LuidResult      uint32
+	TotalMemory     uint64
+	Attribute       [160]int32
+	AttributeResult [160]int32
+	// of its PCI Express link on the host, at the moment; 0: not known, as with all of these
+	LinkGeneration    uint32
+	LinkWidth         uint32
+	LinkMaxGeneration uint32 // where it is plugged in
+	LinkMaxWidth      uint32
+	LinkOwnGeneration uint32 // at most, wherever it is plugged in
+	// how many it has, which the following describe; 0: none, or not known
+	Nvlinks uint32
+	// NVML's number; 0: the link isn't up, or leads to a GPU that isn't the guest's
+	NvlinkVersion      [32]uint8
+	NvlinkCapabilities [32]uint8 // bit n: NVML's capability n
+	// what is at the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known
+	NvlinkRemote [32]uint8
+	NvlinkSpeed  [32]uint32 // in MB/s; 0: not known
+	NvlinkPlace  [32]uint64 // of the other end: PCI domain << 32 | bus << 8 | device
+	// bit n: the host's NVML has link n's speed in the field that is named after the link
+	NvlinkNamed       uint32
+	NvlinkCommonSpeed uint32 // of all links, in MB/s, by NVML; 0: it doesn't tell that
+	// its NVLinks' fabric, by NVML at the device's start; all 0: none, or not known
+	FabricCluster [16]uint8
+	FabricStatus  uint32 // nvmlReturn_t
+	FabricClique  uint32
+	FabricHealth  uint32 // mask
+	FabricState   uint8  // 0: not supported, 3: completed
+	FabricSummary uint8  // of its health
+	Pad           [2]uint8
 }
 
 // InventoryDeviceSize is the size of InventoryDevice on the wire.
@@ -1236,7 +1290,8 @@ func (x *InventoryDevice) Encode(b []byte) {
 }
 
 // InventoryPair is struct inventory_pair of wire.def.
-// The way from a GPU to the memory of another one of the guest's. For a GPU's way to itself only p2p is known.
+// The way from a GPU to the memory of another one of the guest's. For a GPU's way to itself only
+// p2p is known.
 type InventoryPair struct {
 	Access       uint8      // its kernels can reach that memory
 	Atomics      uint8      // and natively all atomic operations on it

@@ -110,10 +110,9 @@ enum paracuda_status {
 };
 
 /* Channel queues: chains that the guest kernel makes available to the worker.
- * A chain is a chain_header (device-readable). EVENT ends with an event_record (device-writable), a
- * MAP whose pages stay
- * with a map_record. The runs of ARENA and MAP are in lists that the header leads to. No table of
- * descriptors is indirect. */
+ * A chain is a chain_header (device-readable). EVENT ends with an event_record (device-writable),
+ * a MAP whose pages stay with a map_record. The runs of ARENA and MAP are in lists that the
+ * header leads to. No table of descriptors is indirect. */
 enum paracuda_chain {
 	/* the channel's shared memory; in flight as long as the channel is open */
 	PARACUDA_CHAIN_ARENA = 1,
@@ -183,13 +182,10 @@ enum paracuda_event {
 #define PARACUDA_CHAIN_MAX 2 /* descriptors of a chain at most: a header and a record */
 
 /* A channel's exposed pages are those pages of the guest's kernel that its worker touches by
- * itself, in addition to its
- * rings, its arena and what its program has pinned. They hold nothing else, and stay the channel's
- * until CLOSE is over.
- * HELLO names a page with an address for each channel (u64, 0: none): of a page that begins with
- * this. EXPOSED_LISTS
- * addresses of directories of pages of lists follow. A directory has the addresses of pages (u64,
- * 0: none). Voucher n,
+ * itself, in addition to its rings, its arena and what its program has pinned. They hold nothing
+ * else, and stay the channel's until CLOSE is over. HELLO names a page with an address for each
+ * channel (u64, 0: none): of a page that begins with this. EXPOSED_LISTS addresses of directories
+ * of pages of lists follow. A directory has the addresses of pages (u64, 0: none). Voucher n,
  * from 1, is header n - 1 of its channel's. All addresses are guest-physical. */
 struct paracuda_exposed {
 	__u64 records; /* of a page: an event_record, and map_records */
@@ -271,8 +267,8 @@ struct paracuda_output_record {
 };
 #define PARACUDA_SIZEOF_OUTPUT_RECORD 8
 
-/* A command: header, then `size - 24` bytes of arguments. Sizes are multiples of 8; a command never
- * wraps. */
+/* A command: header, then `size - 24` bytes of arguments. Sizes are multiples of 8; a command
+ * never wraps. */
 struct paracuda_command {
 	__u16 op; /* op, or a function of the API */
 	__u16 flags; /* command_flag */
@@ -397,8 +393,8 @@ enum paracuda_copy_flag {
 };
 
 /* Device inventory, the answer to HELLO, in the bulk area: an inventory, an inventory_device for
- * each GPU, and an inventory_pair for each pair,
- * in the order first to first, first to second, and so on. */
+ * each GPU, and an inventory_pair for each pair, in the order first to first, first to second,
+ * and so on. */
 #define PARACUDA_ATTRIBUTES 160 /* device attributes 0 .. 159 */
 #define PARACUDA_NVLINKS 32 /* of a GPU at most */
 #define PARACUDA_P2P_KINDS 5 /* of NVML's kinds of access to a GPU */

@@ -570,7 +570,8 @@ func (d codeCalls) LibraryGetManaged(library gpubackend.Library, name string) (d
 	return
 }
 
-// OccupancyMaxActiveBlocksPerMultiprocessorWithFlags calls cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
+// OccupancyMaxActiveBlocksPerMultiprocessorWithFlags calls
+// cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
 func (d codeCalls) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(func_ gpubackend.Function, blockSize uint64, dynamicSMemSize uint64, flags uint64) (numBlocks uint64, result gpubackend.Result) {
 	result = d.call(symOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, d.out(0), uint64(func_), blockSize, dynamicSMemSize, flags)
 	numBlocks = (d.value(0))

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"regexp"
@@ -166,16 +165,19 @@ func eachLine(path string, line func(string) error) error {
 		return err
 	}
 	defer f.Close()
-	s := bufio.NewScanner(f)
-	for n := 1; s.Scan(); n++ {
-		if s.Text() == "" || strings.HasPrefix(s.Text(), "#") {
+	lines, err := readLines(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, l := range lines {
+		if l.text == "" || strings.HasPrefix(l.text, "#") {
 			continue
 		}
-		if err := line(s.Text()); err != nil {
-			return fmt.Errorf("%s:%d: %w", path, n, err)
+		if err := line(l.text); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, l.number, err)
 		}
 	}
-	return s.Err()
+	return nil
 }
 
 func (a *api) prototype(line string) error {

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"flag"
-	"go/format"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,11 +15,11 @@ import (
 
 var update = flag.Bool("update", false, "write what the generator makes as what is wanted")
 
-// golden compares what was made with a file of testdata. A Go file is formatted first.
+// golden compares what was made with a file of testdata. A Go file is made narrow first.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	if strings.Contains(name, ".go") {
-		text, err := format.Source(got)
+		text, err := narrowGo(got)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, got)
 		}

@@ -9,7 +9,8 @@
 //
 // # Files
 //
-//	running            main.go outputs.go markdown.go (documents)
+//	running            main.go outputs.go lines.go (of descriptions)
+//	lines that fit     markdown.go narrowgo.go
 //	wire.def           wire_parse.go wire_write.go
 //	cuda.def           api.go parse_functions.go rooms.go kinds.go sets.go work_go.go
 //	  for Go           api_go.go api_cuda.go steps_go.go
@@ -24,7 +25,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"go/format"
 	"os"
 	"path/filepath"
 
@@ -82,7 +82,8 @@ func allOutputs() ([]output, error) {
 	return append(outputs, more...), nil
 }
 
-// final is the text as it is written: Go is formatted, the lines of documents are narrow.
+// final is the text as it is written: Go is formatted, the lines of documents and
+// comments are narrow.
 func (o output) final() ([]byte, error) {
 	switch filepath.Ext(o.path) {
 	case ".go":
@@ -91,7 +92,7 @@ func (o output) final() ([]byte, error) {
 	default:
 		return o.text, nil
 	}
-	text, err := format.Source(o.text)
+	text, err := narrowGo(o.text)
 	if err != nil {
 		return nil, fmt.Errorf("format %s: %w\n%s", o.path, err, o.text)
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strconv"
@@ -22,16 +21,16 @@ func parseCommands(
 	for name, n := range cuda {
 		p.numbers[name] = number{n.Value, "cudaabi." + n.InGo, n.InC}
 	}
-	s := bufio.NewScanner(r)
+	lines, err := readLines(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	n := 0
-	for s.Scan() {
-		n++
-		if err := p.line(s.Text()); err != nil {
+	for _, l := range lines {
+		n = l.number
+		if err := p.line(l.text); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
 		}
-	}
-	if err := s.Err(); err != nil {
-		return nil, err
 	}
 	if err := p.end(); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", path, n, err)

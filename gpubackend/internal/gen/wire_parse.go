@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"strconv"
@@ -58,13 +57,16 @@ func parseWire(path string) (*wire, error) {
 	}
 	defer f.Close()
 	p := &wireParser{w: &wire{}}
-	s := bufio.NewScanner(f)
-	for n := 1; s.Scan(); n++ {
-		if err := p.line(s.Text()); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+	lines, err := readLines(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, l := range lines {
+		if err := p.line(l.text); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, l.number, err)
 		}
 	}
-	return p.w, s.Err()
+	return p.w, nil
 }
 
 type wireParser struct {

@@ -71,7 +71,8 @@ static inline CUresult call_REPORT(struct argument name)
 	return channel_call(&r, NULL, 0);
 }
 
-/* Answered when the copies that the thread sent as PART since its last JOIN are over, with their first error. */
+/* Answered when the copies that the thread sent as PART since its last JOIN are over, with their
+ * first error. */
 static inline void request_JOIN(struct request *r)
 {
 	request_init(r, PARACUDA_OP_JOIN);
@@ -161,7 +162,8 @@ static inline CUresult call_cuLaunchKernel(const struct args_cuLaunchKernel *a)
 	return channel_call(&r, NULL, 0);
 }
 
-/* The stream waits here until the guest has run the function, which slot HOST_SLOT announces (docs/protocol.md). */
+/* The stream waits here until the guest has run the function, which slot HOST_SLOT announces
+ * (docs/protocol.md). */
 static inline void request_HostFunc(struct request *r, uint64_t stream, uint64_t token)
 {
 	request_init(r, OP_HostFunc);
@@ -205,8 +207,8 @@ static inline CUresult call_HostUnregister(uint64_t map)
 	return channel_call(&r, NULL, 0);
 }
 
-/* When the context is idle, unregisters a registration, except up to two ranges of its pages. The chains stay until
- * HostUnregister. */
+/* When the context is idle, unregisters a registration, except up to two ranges of its pages. The
+ * chains stay until HostUnregister. */
 static inline void request_HostKeep(struct request *r, const struct args_HostKeep *a)
 {
 	request_init(r, OP_HostKeep);
@@ -221,8 +223,8 @@ static inline CUresult call_HostKeep(const struct args_HostKeep *a)
 	return channel_call(&r, NULL, 0);
 }
 
-/* Makes pages of the guest process reachable for graphs' copies, at their own address, instead of earlier pages there. The chain
- * comes back when later pages have replaced all of them. */
+/* Makes pages of the guest process reachable for graphs' copies, at their own address, instead of
+ * earlier pages there. The chain comes back when later pages have replaced all of them. */
 static inline void request_HostPageable(struct request *r, uint64_t map, uint64_t address, uint64_t bytes)
 {
 	request_init(r, OP_HostPageable);

@@ -481,7 +481,8 @@ static inline void words_REPORT(struct request *r, struct argument name)
 	request_argument(r, name);
 }
 
-/* Answered when the copies that the thread sent as PART since its last JOIN are over, with their first error. */
+/* Answered when the copies that the thread sent as PART since its last JOIN are over, with their
+ * first error. */
 static inline void words_JOIN(struct request *r)
 {
 	(void)r;
@@ -558,7 +559,8 @@ static inline void words_cuLaunchKernel(struct request *r, const struct args_cuL
 		r->refused = true;
 }
 
-/* The stream waits here until the guest has run the function, which slot HOST_SLOT announces (docs/protocol.md). */
+/* The stream waits here until the guest has run the function, which slot HOST_SLOT announces
+ * (docs/protocol.md). */
 static inline void words_HostFunc(struct request *r, uint64_t stream, uint64_t token)
 {
 	request_word(r, stream);
@@ -584,8 +586,8 @@ static inline void words_HostUnregister(struct request *r, uint64_t map)
 		r->refused = true;
 }
 
-/* When the context is idle, unregisters a registration, except up to two ranges of its pages. The chains stay until
- * HostUnregister. */
+/* When the context is idle, unregisters a registration, except up to two ranges of its pages. The
+ * chains stay until HostUnregister. */
 struct args_HostKeep {
 	uint64_t map;
 	uint64_t first;
@@ -605,8 +607,8 @@ static inline void words_HostKeep(struct request *r, const struct args_HostKeep 
 		r->refused = true;
 }
 
-/* Makes pages of the guest process reachable for graphs' copies, at their own address, instead of earlier pages there. The chain
- * comes back when later pages have replaced all of them. */
+/* Makes pages of the guest process reachable for graphs' copies, at their own address, instead of
+ * earlier pages there. The chain comes back when later pages have replaced all of them. */
 static inline void words_HostPageable(struct request *r, uint64_t map, uint64_t address, uint64_t bytes)
 {
 	r->exact = true;
