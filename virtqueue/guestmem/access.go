@@ -10,7 +10,7 @@ import (
 // Run is a part of a guest-physical range that is contiguous in host memory and in its file.
 type Run struct {
 	GuestAddr    uint64 // guest-physical address of the first byte
-	Bytes        []byte // the guest's own bytes: they change under the reader
+	Bytes        []byte // the guest's own bytes, which change; a sparse memory doesn't show them
 	FD           int    // file that holds them; valid until Close, owned by the Memory
 	FileOffset   uint64 // where in the file Bytes begins
 	ShrinkSealed bool   // the file can't be cut short, so C code may touch the bytes
@@ -81,7 +81,8 @@ func rangeError(gpa, n uint64) error {
 }
 
 // Slice returns the guest's own bytes of a range that lies in one region. They change under the
-// reader, and touching them outside a Guard can end the process.
+// reader, and touching them outside a Guard can end the process. A sparse memory maps them for
+// good.
 func (m *Memory) Slice(gpa, n uint64) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
@@ -98,6 +99,9 @@ func (m *Memory) Slice(gpa, n uint64) ([]byte, error) {
 		return nil, fmt.Errorf("%d bytes at %#x: %w", n, gpa, ErrSplit)
 	}
 	off := gpa - mp.start
+	if err := m.showSlice(mp, off, n); err != nil {
+		return nil, err
+	}
 	return mp.host[off : off+n : off+n], nil
 }
 
@@ -129,8 +133,15 @@ func (m *Memory) Read(p []byte, gpa uint64) (err error) {
 	if err := m.Check(gpa, uint64(len(p))); err != nil {
 		return err
 	}
+	if m.sparse {
+		m.showing.Lock()
+		defer m.showing.Unlock()
+	}
 	for len(p) > 0 {
 		mp := &m.maps[m.find(gpa)]
+		if err := m.show(mp, gpa-mp.start, uint64(len(p)), toRead); err != nil {
+			return err
+		}
 		k := copy(p, mp.host[gpa-mp.start:])
 		p, gpa = p[k:], gpa+uint64(k)
 	}
@@ -150,8 +161,15 @@ func (m *Memory) Write(p []byte, gpa uint64) (err error) {
 // write copies p to a range that Check has passed. After a fault some of it may be there.
 func (m *Memory) write(p []byte, gpa uint64) (err error) {
 	defer m.Recover(debug.SetPanicOnFault(true), &err)
+	if m.sparse {
+		m.showing.Lock()
+		defer m.showing.Unlock()
+	}
 	for len(p) > 0 {
 		mp := &m.maps[m.find(gpa)]
+		if err := m.show(mp, gpa-mp.start, uint64(len(p)), toWrite); err != nil {
+			return err
+		}
 		k := copy(mp.host[gpa-mp.start:], p)
 		p, gpa = p[k:], gpa+uint64(k)
 	}

@@ -5,7 +5,9 @@
 //
 // Guest memory arrives as regions: a range of guest-physical addresses that lives at an offset in
 // a file. New maps each region, shared and writable, and keeps a duplicate of the file descriptor,
-// so that a range can also be named as (file, offset) and mapped again elsewhere.
+// so that a range can also be named as (file, offset) and mapped again elsewhere. NewSparse is for
+// a process that touches little of the memory: only that is mapped, so that a wild access reaches
+// nothing else of the guest's. The process has the descriptors all the same.
 //
 // # Trust
 //
@@ -24,6 +26,7 @@
 //
 // # Concurrency
 //
-// A Memory doesn't change after New; all methods may be called from many goroutines. Close unmaps,
-// and refuses to do so while a user that called Hold hasn't called Release.
+// A Memory doesn't change after New; all methods may be called from many goroutines. Of a sparse
+// one a lock guards which parts are mapped, and Read and Write hold it until they have copied.
+// Close unmaps, and refuses to do so while a user that called Hold hasn't called Release.
 package guestmem

@@ -33,13 +33,16 @@ func (m *Memory) Guard(fn func() error) (err error) {
 // Panics that aren't faults on this memory go on.
 func (m *Memory) Recover(old bool, err *error) {
 	debug.SetPanicOnFault(old)
-	r := recover()
-	if r == nil {
-		return
+	if r := recover(); r != nil {
+		*err = faultOf(r, m.holdsAddr)
 	}
+}
+
+// faultOf is the error for a panic that is a fault on memory. Other panics go on.
+func faultOf(r any, holds func(addr uintptr) bool) error {
 	fault, ok := r.(faultPanic)
-	if !ok || !m.holdsAddr(fault.Addr()) {
+	if !ok || !holds(fault.Addr()) {
 		panic(r)
 	}
-	*err = fmt.Errorf("%w at host address %#x", ErrFault, fault.Addr())
+	return fmt.Errorf("%w at host address %#x", ErrFault, fault.Addr())
 }

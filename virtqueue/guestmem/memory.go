@@ -38,7 +38,7 @@ type Region struct {
 	FileOffset uint64 // where in the file the first byte is
 }
 
-// mapping is a region that has been mapped.
+// mapping is a region that has been mapped, or of a sparse memory: whose addresses are taken.
 type mapping struct {
 	start        uint64 // first guest-physical address
 	last         uint64 // last guest-physical address; inclusive, so that 2^64-1 is no special case
@@ -47,12 +47,20 @@ type mapping struct {
 	fd           int    // owned
 	fileOffset   uint64
 	shrinkSealed bool
+
+	slack  uint64              // bytes before the region in its first piece
+	piece  uint64              // size of a piece: a page, or a huge page
+	pieces map[uint64]shownFor // of a sparse memory: those that are mapped
 }
 
 // Memory is a set of mapped regions, sorted by guest-physical address.
 type Memory struct {
 	maps  []mapping
 	dirty *dirtylog.Switch
+
+	sparse  bool
+	showing sync.Mutex // of a sparse memory: guards all pieces, and is held while they are touched
+	shown   int        // pieces that may be hidden again; guarded by showing
 
 	mu     sync.Mutex
 	holds  int  // guarded by mu
@@ -61,12 +69,17 @@ type Memory struct {
 
 // New checks and maps the regions. The descriptors are duplicated, the caller keeps its own.
 func New(regions []Region) (*Memory, error) {
+	return newMemory(regions, unix.PROT_READ|unix.PROT_WRITE)
+}
+
+// newMemory does so, or for PROT_NONE only takes addresses.
+func newMemory(regions []Region, prot int) (*Memory, error) {
 	if err := checkRegions(regions); err != nil {
 		return nil, fmt.Errorf("map guest memory: %w", err)
 	}
-	m := &Memory{dirty: &dirtylog.Switch{}}
+	m := &Memory{dirty: &dirtylog.Switch{}, sparse: prot == unix.PROT_NONE}
 	for i, r := range regions {
-		mp, err := mapRegion(r)
+		mp, err := mapRegion(r, prot)
 		if err != nil {
 			m.unmap()
 			return nil, fmt.Errorf("map guest memory: region %d: %w", i, err)
@@ -98,7 +111,7 @@ func checkRegions(regions []Region) error {
 }
 
 // mapRegion maps one region that checkRegions has passed.
-func mapRegion(r Region) (mapping, error) {
+func mapRegion(r Region, prot int) (mapping, error) {
 	align, err := fileAlign(r)
 	if err != nil {
 		return mapping{}, err
@@ -112,21 +125,31 @@ func mapRegion(r Region) (mapping, error) {
 	if err != nil {
 		return mapping{}, fmt.Errorf("duplicate descriptor: %w", err)
 	}
-	whole, err := unix.Mmap(fd, int64(r.FileOffset-slack), int(length),
-		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	var whole []byte
+	begin := uint64(0) // of the first piece
+	if prot == unix.PROT_NONE {
+		whole, begin, err = reserve(length, align)
+	} else {
+		whole, err = unix.Mmap(fd, int64(r.FileOffset-slack), int(length), prot,
+			unix.MAP_SHARED|unix.MAP_NORESERVE)
+	}
 	if err != nil {
 		_ = unix.Close(fd)
 		return mapping{}, fmt.Errorf("mmap: %w", err)
 	}
+	begin += slack
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	return mapping{
 		start:        r.GuestAddr,
 		last:         r.GuestAddr + (r.Size - 1),
-		host:         whole[slack : slack+r.Size : slack+r.Size],
+		host:         whole[begin : begin+r.Size : begin+r.Size],
 		whole:        whole,
 		fd:           fd,
 		fileOffset:   r.FileOffset,
 		shrinkSealed: err == nil && seals&unix.F_SEAL_SHRINK != 0,
+		slack:        slack,
+		piece:        align,
+		pieces:       map[uint64]shownFor{},
 	}, nil
 }
 

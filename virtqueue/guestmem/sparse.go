@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guestmem
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+)
+
+// shownFor says what for a piece of a sparse memory is mapped.
+type shownFor uint8
+
+const (
+	toRead shownFor = 1 + iota
+	toWrite
+	forSlices // to write, and for good
+)
+
+// mostShown is how many pieces of a sparse memory stay mapped because they were read or written.
+const mostShown = 1024
+
+// NewSparse is New for a user who touches little of the memory by itself. It takes addresses, where
+// nothing can be touched, and maps pieces of the memory (pages, or huge pages) when they are first
+// needed: by Read to be read only, by Write, and by Slice for good.
+func NewSparse(regions []Region) (*Memory, error) { return newMemory(regions, unix.PROT_NONE) }
+
+// reserve takes so many addresses, of which those from begin on are aligned.
+func reserve(length, align uint64) (whole []byte, begin uint64, err error) {
+	room := align - uint64(unix.Getpagesize()) // the kernel aligns to pages
+	whole, err = unix.Mmap(-1, 0, int(length+room), unix.PROT_NONE, hidden)
+	if err != nil {
+		return nil, 0, err
+	}
+	return whole, -uint64(Addr(whole)) % align, nil
+}
+
+// hidden are the flags of addresses at which nothing is.
+const hidden = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
+
+// piecesOf are the first and last piece that n bytes at an offset in the region touch.
+func (mp *mapping) piecesOf(off, n uint64) (first, last uint64) {
+	n = min(n, uint64(len(mp.host))-off)
+	return (mp.slack + off) / mp.piece, (mp.slack + off + n - 1) / mp.piece
+}
+
+// bytes are those of a piece.
+func (mp *mapping) bytes(number uint64) []byte {
+	begin := uint64(Addr(mp.host)-Addr(mp.whole)) - mp.slack + number*mp.piece
+	return mp.whole[begin : begin+mp.piece]
+}
+
+// showSlice maps what a Slice has.
+func (m *Memory) showSlice(mp *mapping, off, n uint64) error {
+	if !m.sparse {
+		return nil
+	}
+	m.showing.Lock()
+	defer m.showing.Unlock()
+	return m.show(mp, off, n, forSlices)
+}
+
+// show maps the pieces that some of n bytes at an offset in a region are in, if they aren't mapped:
+// as many as the region has. Its caller has the lock until it has touched them.
+func (m *Memory) show(mp *mapping, off, n uint64, as shownFor) error {
+	if !m.sparse {
+		return nil
+	}
+	first, last := mp.piecesOf(off, n)
+	if as < forSlices && m.shown+int(last-first) >= mostShown {
+		if err := m.hide(); err != nil {
+			return err
+		}
+	}
+	for i := first; i <= last; i++ {
+		if mp.pieces[i] >= as {
+			continue
+		}
+		prot := unix.PROT_READ
+		if as >= toWrite {
+			prot |= unix.PROT_WRITE
+		}
+		err := replace(mp.bytes(i), mp.fd, mp.fileOffset-mp.slack+i*mp.piece, prot,
+			unix.MAP_SHARED|unix.MAP_NORESERVE)
+		if err != nil {
+			return fmt.Errorf("map a piece of guest memory: %w", err)
+		}
+		m.count(mp.pieces[i], -1)
+		m.count(as, 1)
+		mp.pieces[i] = as
+	}
+	return nil
+}
+
+// count counts a piece that may be hidden.
+func (m *Memory) count(as shownFor, n int) {
+	if as == toRead || as == toWrite {
+		m.shown += n
+	}
+}
+
+// hide unmaps all pieces that no Slice has.
+func (m *Memory) hide() error {
+	for i := range m.maps {
+		mp := &m.maps[i]
+		for number, as := range mp.pieces {
+			if as == forSlices {
+				continue
+			}
+			if err := replace(mp.bytes(number), -1, 0, unix.PROT_NONE, hidden); err != nil {
+				return fmt.Errorf("unmap a piece of guest memory: %w", err)
+			}
+			delete(mp.pieces, number)
+			m.count(as, -1)
+		}
+	}
+	return nil
+}
+
+// ReadOnce is Read, but of a sparse memory nothing stays mapped that wasn't before: it is read from
+// the file.
+func (m *Memory) ReadOnce(p []byte, gpa uint64) error {
+	if !m.sparse {
+		return m.Read(p, gpa)
+	}
+	return m.once(p, gpa, (*mapping).readOnce)
+}
+
+// WriteOnce is Write in the same way. It takes longer: the file is mapped for so long.
+func (m *Memory) WriteOnce(p []byte, gpa uint64) error {
+	if !m.sparse {
+		return m.Write(p, gpa)
+	}
+	err := m.once(p, gpa, (*mapping).writeOnce)
+	if !errors.Is(err, ErrRange) {
+		m.dirty.Mark(gpa, uint64(len(p)))
+	}
+	return err
+}
+
+// once calls move for each region that holds a part of a range, with its offset there.
+func (m *Memory) once(p []byte, gpa uint64, move func(*mapping, []byte, uint64) error) error {
+	if err := m.Check(gpa, uint64(len(p))); err != nil {
+		return err
+	}
+	for len(p) > 0 {
+		mp := &m.maps[m.find(gpa)]
+		off := gpa - mp.start
+		n := min(uint64(len(p)), uint64(len(mp.host))-off)
+		if err := move(mp, p[:n], off); err != nil {
+			return err
+		}
+		p, gpa = p[n:], gpa+n
+	}
+	return nil
+}
+
+// readOnce reads from the file.
+func (mp *mapping) readOnce(p []byte, off uint64) error {
+	for len(p) > 0 {
+		n, err := unix.Pread(mp.fd, p, int64(mp.fileOffset+off))
+		if err != nil {
+			return fmt.Errorf("read guest memory: %w", err)
+		}
+		if n == 0 {
+			return fmt.Errorf("%w: the file ends before %#x", ErrFault, mp.start+off)
+		}
+		p, off = p[n:], off+uint64(n)
+	}
+	return nil
+}
+
+// writeOnce maps a range, and writes to it.
+func (mp *mapping) writeOnce(p []byte, off uint64) error {
+	first, last := mp.piecesOf(off, uint64(len(p)))
+	window, err := unix.Mmap(mp.fd, int64(mp.fileOffset-mp.slack+first*mp.piece),
+		int((last-first+1)*mp.piece), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return fmt.Errorf("map a piece of guest memory: %w", err)
+	}
+	defer func() { _ = unix.Munmap(window) }()
+	return guard(window, func() { copy(window[mp.slack+off-first*mp.piece:], p) })
+}
+
+// guard runs f and turns a fault on b into ErrFault.
+func guard(b []byte, f func()) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = faultOf(r, func(addr uintptr) bool { return holds(b, addr) })
+		}
+	}()
+	f()
+	return nil
+}
