@@ -39,8 +39,8 @@ func identity(fd int) [2]uint64 {
 	return [2]uint64{st.Dev, st.Ino}
 }
 
-// Map maps the memory that a message describes, and closes the files, which the mapping doesn't
-// need.
+// Map returns the memory that a message describes, of which only what is touched is mapped, and
+// closes the files, which it doesn't need.
 func (m *Message) Map(files []int) (*guestmem.Memory, error) {
 	defer CloseFiles(files)
 	var regions []guestmem.Region
@@ -52,5 +52,5 @@ func (m *Message) Map(files []int) (*guestmem.Memory, error) {
 			GuestAddr: r.GuestAddr, Size: r.Size, FD: files[r.File], FileOffset: r.FileOffset,
 		})
 	}
-	return guestmem.New(regions)
+	return guestmem.NewSparse(regions)
 }

@@ -54,11 +54,11 @@ func (q *Queue) Return(m *maps.Map) {
 	q.giveLocked(m.Head, 0)
 }
 
-// Read copies from guest memory, and Write to it.
-func (q *Queue) Read(b []byte, address uint64) error { return q.mem.Read(b, address) }
+// Read copies from the program's pages, and Write to them. These don't stay mapped.
+func (q *Queue) Read(b []byte, address uint64) error { return q.mem.ReadOnce(b, address) }
 
-// Write copies to guest memory.
-func (q *Queue) Write(b []byte, address uint64) error { return q.mem.Write(b, address) }
+// Write copies to the program's pages.
+func (q *Queue) Write(b []byte, address uint64) error { return q.mem.WriteOnce(b, address) }
 
 // Signal wakes the guest's sleeping threads and names the maps that go back, if that is due and the
 // driver has left a chain for it.

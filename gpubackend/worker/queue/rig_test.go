@@ -49,7 +49,7 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(state.Close)
 	g := virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: 4 << 20})
 	g.Alloc(4096, 4096)
-	mem, err := guestmem.New([]guestmem.Region{{Size: g.Spans[0].Size, FD: g.FDs[0]}})
+	mem, err := guestmem.NewSparse([]guestmem.Region{{Size: g.Spans[0].Size, FD: g.FDs[0]}})
 	if err != nil {
 		t.Fatal(err)
 	}

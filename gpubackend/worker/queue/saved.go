@@ -146,7 +146,7 @@ func (q *Queue) standIn(s *saved.Queue) error {
 	if err := unix.Ftruncate(fd, int64(r.Size)); err != nil {
 		return fmt.Errorf("stand in for %d bytes of guest memory: %w", r.Size, err)
 	}
-	if q.mem, err = guestmem.New([]guestmem.Region{r}); err != nil {
+	if q.mem, err = guestmem.NewSparse([]guestmem.Region{r}); err != nil {
 		return err
 	}
 	none, err := arena.New(make([]byte, arena.MinBytes))
