@@ -54,12 +54,25 @@ func serve(t *testing.T, socket string, options ...string) *served {
 	t.Cleanup(d.kill)
 	const pause = 20 * time.Millisecond
 	for w := patienceOf(10 * time.Second); !w.over(); time.Sleep(pause) {
-		if _, err := os.Stat(socket); err == nil {
+		if listens(socket) {
 			return d
 		}
 	}
 	t.Fatalf("the device process made no socket %s", socket)
 	return nil
+}
+
+// listens says whether somebody can connect to a socket: its file is there a moment before.
+func listens(socket string) bool {
+	const accepts = "00010000" // the flags of a socket that listens
+	list, _ := os.ReadFile("/proc/net/unix")
+	for line := range strings.Lines(string(list)) {
+		f := strings.Fields(line) // address, references, protocol, flags, type, state, inode, path
+		if len(f) == 8 && f[3] == accepts && f[7] == socket {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *served) kill() {

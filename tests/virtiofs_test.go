@@ -102,7 +102,7 @@ func shareDir(t *testing.T, socket, tag string) string {
 	}
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	for w := patienceOf(time.Minute); !w.over(); {
-		if _, err := os.Stat(socket); err == nil {
+		if listens(socket) {
 			return dir
 		}
 		time.Sleep(20 * time.Millisecond)
