@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mostBesideArena bounds how much of the VM's memory a worker maps besides its arena: rings,
+// records, headers and lists are a few pages.
+const mostBesideArena = 64 * 4096
+
+// TestWorkersMapLittle looks at what workers have mapped of their VM's memory while a program runs
+// that has pinned next to nothing.
+func TestWorkersMapLittle(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		skip(t, "this needs root: workers aren't dumpable")
+	}
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--",
+			filepath.Join(programs, "backpressure"))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+		var said strings.Builder
+		cmd.Stderr, cmd.WaitDelay = &said, 10*time.Second
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		most := uint64(0)
+		for late := patienceOf(vm.boot + 4*vm.limit); !late.over(); {
+			select {
+			case err := <-ended:
+				const arena = 8 << 20
+				if err != nil || most < arena || most > arena+mostBesideArena {
+					t.Errorf("%v: %d bytes of the VM's memory were mapped, want %d and a few "+
+						"pages:%s", err, most, arena, tail(said.String()))
+				}
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			for _, pid := range workersOf(cmd.Process.Pid) {
+				most = max(most, mappedOfVM(pid))
+			}
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		t.Fatalf("not finished: %v%s", <-ended, tail(said.String()))
+	})
+}
+
+// mappedOfVM is how much a process can touch of shared memory that isn't Paracuda's own.
+func mappedOfVM(pid string) (bytes uint64) {
+	text, _ := os.ReadFile("/proc/" + pid + "/maps")
+	for line := range strings.Lines(string(text)) {
+		var from, to, offset, inode uint64
+		var mode, device, file string
+		_, err := fmt.Sscanf(line, "%x-%x %s %x %s %d %s", &from, &to, &mode, &offset, &device,
+			&inode, &file)
+		if err == nil && mode[0] == 'r' && mode[3] == 's' && strings.HasPrefix(file, "/") &&
+			!strings.HasPrefix(file, "/memfd:paracuda-") {
+			bytes += to - from
+		}
+	}
+	return bytes
+}
