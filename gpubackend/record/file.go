@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/flock"
 )
 
 // File is a file that is written. A new one has no name until Keep gives it one: a process that is
@@ -57,7 +59,7 @@ func Extend(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	switch err := flock.Try(int(f.Fd())); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		err = errors.New("another command is writing it")
 		fallthrough

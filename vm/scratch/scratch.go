@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/flock"
 )
 
 // prefix is what the names begin with.
@@ -32,7 +34,7 @@ func New() (*Dir, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a temporary directory: %w", err)
 		}
-		lock, err := lockDir(path, 0)
+		lock, err := lockDir(path, flock.Take)
 		switch {
 		case err == nil && isAt(lock, path):
 			return &Dir{path, lock}, nil
@@ -56,7 +58,7 @@ func (d *Dir) Remove() error {
 func sweep(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	for _, path := range paths {
-		lock, err := lockDir(path, unix.LOCK_NB)
+		lock, err := lockDir(path, flock.Try)
 		if err != nil {
 			continue
 		}
@@ -68,7 +70,7 @@ func sweep(parent string) {
 }
 
 // lockDir locks a directory of this user's own.
-func lockDir(path string, flags int) (*os.File, error) {
+func lockDir(path string, lock func(fd int) error) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
@@ -79,11 +81,7 @@ func lockDir(path string, flags int) (*os.File, error) {
 		f.Close()
 		return nil, &os.PathError{Op: "lock", Path: path, Err: errors.Join(err, os.ErrPermission)}
 	}
-	err = unix.Flock(fd, unix.LOCK_EX|flags)
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Flock(fd, unix.LOCK_EX|flags)
-	}
-	if err != nil {
+	if err := lock(fd); err != nil {
 		f.Close()
 		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 	}

@@ -12,8 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/paracuda/paracuda/gpubackend/flock"
 	"github.com/paracuda/paracuda/gpubackend/memfd"
 )
 
@@ -133,12 +132,7 @@ func (c Catalog) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := flock.Take(int(f.Fd())); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("wait for another process: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/flock"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
@@ -72,7 +73,7 @@ func lockDir(dir string) (unlock func(), err error) {
 	case st.Mode&unix.S_IWOTH != 0 && st.Mode&unix.S_ISVTX == 0:
 		err = fmt.Errorf("everybody can write to %s: choose another --socket", dir)
 	default:
-		err = unix.Flock(fd, unix.LOCK_EX)
+		err = flock.Take(fd)
 	}
 	if err != nil {
 		unlock()
