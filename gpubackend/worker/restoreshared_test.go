@@ -14,7 +14,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
-	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 )
 
 // otherSavedBase is where a second program has its device memory.
@@ -130,7 +129,7 @@ func (p *partner) isLost(t *testing.T, s sections) {
 		t.Fatal(err)
 	}
 	if m, _, err := c.Receive(); err != nil || m.Kind != handover.KindJoined || m.Error != "" ||
-		!errors.Is(q.lost, sharing.ErrGone) {
+		!errors.Is(q.lost, offers.ErrNone) {
 		t.Errorf("the partner is gone: %+v, %v; it ends with %v", m, err, q.lost)
 	}
 	if q.saving.Unsavable() == nil {
@@ -232,7 +231,7 @@ func TestSharedIsRestored(t *testing.T) {
 	a.want(t, gpubackend.InvalidContext, gpubackend.OpIpcOpenMemHandle, a.handle...)
 	a.does(t, gpubackend.OpMemFree, a.memory)
 	b.want(t, gpubackend.InvalidValue, gpubackend.OpIpcOpenMemHandle, a.handle...)
-	if err := b.saving.Unsavable(); !errors.Is(err, sharing.ErrGone) {
+	if err := b.saving.Unsavable(); !errors.Is(err, offers.ErrNone) {
 		t.Errorf("it has memory that the other one has freed: %v", err)
 	}
 }

@@ -94,7 +94,8 @@ func (s *Saved) Takes() bool {
 	return slices.ContainsFunc(s.Created, func(x SavedMemory) bool { return x.Imported })
 }
 
-// Lacks says why memory of other processes couldn't be taken again.
+// Lacks says why memory of other processes couldn't be taken again. The error wraps offers.ErrNone
+// if nobody has it any more.
 func (m *Memory) Lacks() error {
 	for _, x := range m.exchange.tokens {
 		if !x.imported {
@@ -102,7 +103,7 @@ func (m *Memory) Lacks() error {
 		}
 		_, fd, err := m.Realm.ReceiveCreated(x.token)
 		if err != nil {
-			return fmt.Errorf("memory of another program is gone, or can't be found: %w", err)
+			return fmt.Errorf("another program's memory: %w", err)
 		}
 		unix.Close(fd)
 	}
@@ -190,7 +191,7 @@ func (m *Memory) makeAgain(x *memory) error {
 func (m *Memory) importAgain(x *memory) error {
 	bytes, fd, err := m.Realm.ReceiveCreated(x.token)
 	if err != nil {
-		return err
+		return fmt.Errorf("import another program's memory: %w", err)
 	}
 	defer unix.Close(fd)
 	if bytes != x.bytes {

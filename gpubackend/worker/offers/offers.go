@@ -57,7 +57,7 @@ var errOtherUser = errors.New("the other side is of another user")
 type Realm uint64
 
 // ErrNone says that nothing is offered under a secret: not any more, or not in this realm.
-var ErrNone = errors.New("nobody offers it")
+var ErrNone = errors.New("nobody offers it: a program has ended, or has freed it")
 
 // SocketName is the socket where what belongs to a secret is offered.
 func (r Realm) SocketName(kind Kind, secret []byte) *net.UnixAddr {

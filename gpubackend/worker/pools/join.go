@@ -85,13 +85,13 @@ func (s *Pools) offerAgain(b *allocation, saved []byte) error {
 // Offered is how many segments are offered.
 func (s *Pools) Offered() int { return len(s.shares.offered) }
 
-// Lacks says why memory of other processes couldn't be mapped again: nobody has it any more.
+// Lacks says why memory of other processes couldn't be mapped again. The error wraps offers.ErrNone
+// if nobody has it any more.
 func (s *Pools) Lacks() error {
 	for name := range s.shares.mapped {
 		_, fd, err := s.Realm.ReceiveMemory(name)
 		if err != nil {
-			return fmt.Errorf("memory of another program's pool is gone, or can't be found: %w",
-				err)
+			return fmt.Errorf("memory of another program's pool: %w", err)
 		}
 		unix.Close(fd)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 )
@@ -36,8 +37,8 @@ func TestJoin(t *testing.T) {
 			t.Errorf("it is saved before it has joined: %v", err)
 		}
 	}
-	to.sharing.gone = sharing.ErrGone
-	if err := to.Join(); !errors.Is(err, sharing.ErrGone) || to.Counted() == nil {
+	to.sharing.gone = offers.ErrNone
+	if err := to.Join(); !errors.Is(err, offers.ErrNone) || to.Counted() == nil {
 		t.Errorf("nobody offers it: %v, then %v", err, to.Counted())
 	}
 	to.sharing.gone = nil
@@ -74,14 +75,14 @@ func TestJoinsPools(t *testing.T) {
 // while it runs.
 func TestLacks(t *testing.T) {
 	for _, change := range []func(*world){
-		func(w *world) { w.sharing.lacks = sharing.ErrGone },
-		func(w *world) { w.pools.lacks = sharing.ErrGone },
+		func(w *world) { w.sharing.lacks = offers.ErrNone },
+		func(w *world) { w.pools.lacks = offers.ErrNone },
 	} {
 		w := newProgram(t)
 		change(w)
 		for _, err := range []error{w.Found(), w.Unsavable()} {
-			if !errors.Is(err, sharing.ErrGone) {
-				t.Errorf("%v, want %v", err, sharing.ErrGone)
+			if !errors.Is(err, offers.ErrNone) {
+				t.Errorf("%v, want %v", err, offers.ErrNone)
 			}
 		}
 	}

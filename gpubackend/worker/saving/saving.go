@@ -108,7 +108,7 @@ type Pools interface {
 	Join(s *pools.Saved) error
 	// Offered is how many segments of their memory are offered.
 	Offered() int
-	Lacks() error
+	takes
 }
 
 // Graphs are the guest's graphs.
@@ -126,13 +126,20 @@ type Textures interface {
 	Restore(list []textures.SavedObject, current func(context uint64) gpubackend.Result) error
 }
 
+// takes is of what may have something of other processes.
+type takes interface {
+	// Lacks says why that couldn't be taken again; nil: it could. The error wraps offers.ErrNone if
+	// nobody has it any more.
+	Lacks() error
+}
+
 // Memory is virtual memory.
 type Memory interface {
 	Handles() int
 	// Shared is how much is shared, and Lone how much of that can't be found again.
 	Shared() (exported, imported int)
 	Lone() int
-	Lacks() error
+	takes
 	Save() memory.Saved
 	Restore(s *memory.Saved, next func(handle uint64) error) error
 	Join(s *memory.Saved, next func(handle uint64) error) error
@@ -153,8 +160,7 @@ type Sharing interface {
 	Opened(handle uint64) bool
 	// Offered is how many pieces of memory and how many events are offered.
 	Offered() (memory, events int)
-	// Lacks says why what is other processes' couldn't be taken again; nil: it could.
-	Lacks() error
+	takes
 	Save() sharing.Saved
 	// Restore offers what is the program's own, and Join takes what others offer.
 	Restore(s *sharing.Saved) error

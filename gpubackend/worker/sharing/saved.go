@@ -33,9 +33,6 @@ type SavedShare struct {
 
 var errSaved = errors.New("what the program shares with others")
 
-// ErrGone says that what a process had of another one is gone with that.
-var ErrGone = errors.New("it has memory or events of a program that has ended, or has freed them")
-
 // Save returns all of that.
 func (s *Sharing) Save() Saved {
 	return Saved{
@@ -76,19 +73,20 @@ func (s *Sharing) Opened(handle uint64) bool {
 // Handles is how many objects Join makes.
 func (s *Sharing) Handles() int { return len(s.opened) }
 
-// Lacks says why what this process has of others couldn't be made again: nobody has it any more.
+// Lacks says why what this process has of others couldn't be made again. The error wraps
+// offers.ErrNone if nobody has it any more.
 func (s *Sharing) Lacks() error {
 	for _, x := range s.mapped {
 		_, fd, err := s.Realm.ReceiveMemory(x.name)
 		if err != nil {
-			return gone(err)
+			return fmt.Errorf("another program's memory: %w", err)
 		}
 		unix.Close(fd)
 	}
 	for _, x := range s.opened {
 		_, fd, err := s.Realm.Receive(offers.Event, x.name, len(gpubackend.SharedEvent{}))
 		if err != nil {
-			return gone(err)
+			return fmt.Errorf("another program's event: %w", err)
 		}
 		if fd >= 0 {
 			unix.Close(fd)
@@ -155,7 +153,7 @@ func (s *Sharing) restoreEvent(x *SavedShare, name offers.Secret) error {
 }
 
 // Join takes again what others had offered, when all offer it again. next is told the handle that
-// an event gets. The error wraps ErrGone if nobody offers it.
+// an event gets. The error wraps offers.ErrNone if nobody does.
 func (s *Sharing) Join(x *Saved, next func(handle uint64) error) error {
 	if err := s.each(x.Mapped, s.remap); err != nil {
 		return err
@@ -169,7 +167,7 @@ func (s *Sharing) Join(x *Saved, next func(handle uint64) error) error {
 func (s *Sharing) remap(x *SavedShare, name offers.Secret) error {
 	shared, fd, err := s.Realm.ReceiveMemory(name)
 	if err != nil {
-		return gone(err)
+		return fmt.Errorf("map another program's memory: %w", err)
 	}
 	defer unix.Close(fd)
 	if result := s.Driver.TakeShared(x.Of, shared, fd); result != gpubackend.Success {
@@ -186,7 +184,7 @@ func (s *Sharing) reopen(
 	e, result, err := s.receiveEvent(name)
 	switch {
 	case err != nil:
-		return gone(err)
+		return fmt.Errorf("open another program's event: %w", err)
 	case result != gpubackend.Success:
 		return result.Err()
 	}
@@ -198,12 +196,4 @@ func (s *Sharing) reopen(
 	}
 	s.opened[x.Of] = taking{name, x.Context}
 	return nil
-}
-
-// gone is the error with which an offer wasn't given.
-func gone(err error) error {
-	if errors.Is(err, offers.ErrNone) {
-		return fmt.Errorf("%w: %w", ErrGone, err)
-	}
-	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 )
 
 // sharer is a process that has a context, and an event in it.
@@ -56,13 +57,13 @@ func TestSharedAgain(t *testing.T) {
 		t.Error("it isn't known whose event is whose")
 	}
 	b.Close()
-	if err := a.Lacks(); !errors.Is(err, ErrGone) {
+	if err := a.Lacks(); !errors.Is(err, offers.ErrNone) {
 		t.Errorf("what the other process offered is gone: %v", err)
 	}
 	a.Close()
 	again := [2]*sharer{newSharer(), newSharer()}
 	none := func(uint64) error { t.Error("an event is made"); return nil }
-	if err := again[0].Join(&was[0], none); !errors.Is(err, ErrGone) {
+	if err := again[0].Join(&was[0], none); !errors.Is(err, offers.ErrNone) {
 		t.Errorf("nobody offers yet: %v", err)
 	}
 	for i, p := range again {
