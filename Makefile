@@ -114,19 +114,20 @@ unit: unit-go unit-cover fuzz-short unit-driver unit-library ## run the unit tes
 APART = tests tests/hostile
 # These are tested with the race detector, too, but by scripts/cover.
 COVERED = vhostuser virtqueue
-# Lists the packages to be tested with the race detector; with --none those that can't race.
-# Without any left grep fails, and so does what asks.
-RACES = PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./internal/races
-UNITS = grep -v $(APART:%=-e /%$$) $(COVERED:%=-e /%/) $(COVERED:%=-e /%$$)
+# Lists the packages to be tested: "race PACKAGE" with the race detector, and "none PACKAGE" those
+# that can't race. Without any left grep fails, and so does what asks.
+UNITS = PATH="$$($(GO) env GOROOT)/bin:$$PATH" $(GO) run ./internal/races ./... | \
+	grep -v $(APART:%=-e /%$$) $(COVERED:%=-e /%/) $(COVERED:%=-e /%$$)
 
 # Not vetted: `lint` vets all. GORACE: the race detector would have each process sleep for a second
 # at its end.
 unit-go: export GORACE = atexit_sleep_ms=10
 unit-go:
-	list=$$($(RACES) --none ./... | $(UNITS)) && \
-		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short -timeout 30m $$list
-	list=$$($(RACES) ./... | $(UNITS)) && \
-		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short -timeout 30m $$list
+	list=$$($(UNITS)) && \
+		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short -timeout 30m \
+			$$(echo "$$list" | sed -n 's/^none //p') && \
+		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short -timeout 30m \
+			$$(echo "$$list" | sed -n 's/^race //p')
 
 unit-cover: export GORACE = atexit_sleep_ms=10
 unit-cover:
@@ -135,8 +136,9 @@ unit-cover:
 unit-long: ## run the Go packages' tests, with those that -short leaves out (minutes)
 	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -timeout 60m \
 		$$($(GO) list ./... | grep -v $(APART:%=-e /%$$))
-	list=$$($(RACES) --none ./... | $(UNITS)) && \
-		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short -timeout 60m $$list
+	list=$$($(UNITS)) && \
+		$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short -timeout 60m \
+			$$(echo "$$list" | sed -n 's/^none //p')
 
 count-hostile: ## print how many cases of attacks there are, by kind
 	$(GO) test -count 1 -v -run '^TestCasesAreCounted$$' ./tests/hostile

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command races prints the packages whose tests are to be run with the race detector or, with
-// --none, those in which it would find nothing: tests run up to ten times slower with it, and link
-// twice as long. Packages without tests are in neither list.
+// Command races prints packages with tests: "race PACKAGE" if they are to be run with the race
+// detector, and "none PACKAGE" if it would find nothing: tests run up to ten times slower with it,
+// and link twice as long.
 //
 // A package can't race if neither it nor its tests start goroutines, or have channels, sync, unsafe
 // or C, and if no package of the module that they use starts goroutines. Tests that run in parallel
@@ -17,10 +17,8 @@ import (
 
 func main() {
 	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), "Usage: races [--none] [PACKAGE]...\n")
-		flag.PrintDefaults()
+		fmt.Fprint(flag.CommandLine.Output(), "Usage: races [PACKAGE]...\n")
 	}
-	none := flag.Bool("none", false, "print the packages that can't race")
 	flag.Parse()
 	list, err := list(".", flag.Args())
 	if err != nil {
@@ -28,8 +26,10 @@ func main() {
 		os.Exit(1)
 	}
 	for _, p := range list {
-		if p.races == !*none {
-			fmt.Println(p.path)
+		if p.races {
+			fmt.Println("race", p.path)
+		} else {
+			fmt.Println("none", p.path)
 		}
 	}
 }
