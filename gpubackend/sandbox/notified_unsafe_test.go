@@ -14,16 +14,13 @@ import (
 // The kernel's structures (seccomp.h).
 type (
 	notified struct {
-		id         uint64
-		pid, flags uint32
-		number     int32
-		arch       uint32
-		at         uint64
-		arguments  [6]uint64
+		id        uint64
+		_         [3]uint64 // thread, flags, call, architecture, address of the instruction
+		arguments [6]uint64
 	}
 	decision struct {
 		id    uint64
-		value int64
+		_     int64 // what the call returns
 		error int32
 		flags uint32
 	}
