@@ -287,3 +287,41 @@ func TestSparseMarksWhatIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestSparseHugePages: a memory in huge pages is mapped by these, at addresses that fit.
+func TestSparseHugePages(t *testing.T) {
+	t.Parallel()
+	const huge = 2 << 20
+	fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC|unix.MFD_HUGETLB|unix.MFD_HUGE_2MB)
+	if err != nil {
+		t.Skip("this kernel has no huge pages: ", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, 4*huge); err != nil {
+		t.Fatal(err)
+	}
+	m := newSparse(t, guestmem.Region{GuestAddr: 1 << 30, Size: 3*huge - page, FD: fd,
+		FileOffset: page})
+	if _, err := m.Slice(1<<30+huge, page); err != nil {
+		t.Fatal(err)
+	}
+	pages := mapped(t, fd, 3*huge/page)
+	if n := strings.Count(pages, "w"); n != huge/page || pages[n:2*n] != strings.Repeat("w", n) {
+		t.Errorf("%d pages are mapped, want the second %d", n, huge/page)
+	}
+	// What was never written reads as zeros. A kernel without free huge pages refuses the rest.
+	text, got := []byte("text"), []byte("none")
+	if err := m.ReadOnce(got, 1<<30+huge-page-2); err != nil || string(got) != "\x00\x00\x00\x00" {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, write := range []func([]byte, uint64) error{m.Write, m.WriteOnce} {
+		err := write(text, 1<<30)
+		if errors.Is(err, guestmem.ErrFault) {
+			t.Log("there is no free huge page: nothing is written")
+			return
+		}
+		if err := errors.Join(err, m.ReadOnce(got, 1<<30)); err != nil || string(got) != "text" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
