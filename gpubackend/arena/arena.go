@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -126,7 +127,7 @@ func (a *Arena) Answer(slot uint16, seq uint32, result int32, words []uint64) {
 	put32(s[wire.SlotResultOffset:], uint32(result))
 	put32(s[wire.SlotWordsOffset:], uint32(len(words)))
 	// The atomic store orders the words before it.
-	atomic.StoreUint32(word32(s), seq)
+	atomic.StoreUint32(memword.Of32(s), seq)
 }
 
 const maxAnswer = (wire.SlotBytes - wire.SlotWordOffset) / 8
@@ -146,8 +147,8 @@ func (a *Arena) Prepare(slot uint16) (done []byte, ok bool) {
 	s := a.mem[wire.Slots+int(slot)*wire.SlotBytes:][:wire.SlotBytes]
 	// Only a change is written: the guest's thread polls this line, which has that answer most of
 	// the time.
-	clear32(word32(s[wire.SlotResultOffset:]))
-	clear32(word32(s[wire.SlotWordsOffset:]))
+	clear32(memword.Of32(s[wire.SlotResultOffset:]))
+	clear32(memword.Of32(s[wire.SlotWordsOffset:]))
 	return s[wire.SlotDoneOffset : wire.SlotDoneOffset+4], true
 }
 

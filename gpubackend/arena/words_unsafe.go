@@ -6,17 +6,11 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/paracuda/paracuda/gpubackend/memword"
 )
 
-// word32 returns the first word of b for atomic access.
-func word32(b []byte) *uint32 {
-	b = b[:4]
-	// SAFETY: b is part of a page-aligned mapping at an offset that is a multiple of 4, and has 4
-	// bytes.
-	return (*uint32)(unsafe.Pointer(&b[0]))
-}
-
-func (a *Arena) at(offset int) *uint32 { return word32(a.mem[offset:]) }
+func (a *Arena) at(offset int) *uint32 { return memword.Of32(a.mem[offset:]) }
 
 func (a *Arena) load(offset int) uint32 { return atomic.LoadUint32(a.at(offset)) }
 

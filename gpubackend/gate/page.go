@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -132,11 +133,11 @@ func (p *Page) Close() {
 }
 
 // State is what the gate's word says.
-func (p *Page) State() State { return stateOf(atomic.LoadUint32(word32(p.mem))) }
+func (p *Page) State() State { return stateOf(atomic.LoadUint32(memword.Of32(p.mem))) }
 
 // Set changes the gate's word. Whoever closes the gate must look at Demand afterwards.
 func (p *Page) Set(s State) {
-	atomic.StoreUint32(word32(p.mem), s.word())
+	atomic.StoreUint32(memword.Of32(p.mem), s.word())
 	drain(p.opened)
 	if s.Open || s.Soon {
 		ring(p.opened)
@@ -145,16 +146,16 @@ func (p *Page) Set(s State) {
 
 // SetTurn tells the workers which turn it is. It must come before the gate is opened for the turn.
 func (p *Page) SetTurn(t Turn) {
-	atomic.StoreUint64(word64(p.mem[turnAt:]), t.Number)
-	atomic.StoreUint64(word64(p.mem[overrunAt:]), t.Overruns)
+	atomic.StoreUint64(memword.Of64(p.mem[turnAt:]), t.Number)
+	atomic.StoreUint64(memword.Of64(p.mem[overrunAt:]), t.Overruns)
 }
 
 // Demand is the work of all workers together.
 func (p *Page) Demand() (waiting, inFlight bool) {
 	for entry := range Entries {
 		line := p.mem[entriesAt+entry*lineBytes:]
-		waiting = waiting || atomic.LoadUint32(word32(line)) != 0
-		inFlight = inFlight || atomic.LoadUint32(word32(line[flightAt:])) != 0
+		waiting = waiting || atomic.LoadUint32(memword.Of32(line)) != 0
+		inFlight = inFlight || atomic.LoadUint32(memword.Of32(line[flightAt:])) != 0
 	}
 	return waiting, inFlight
 }
@@ -162,19 +163,19 @@ func (p *Page) Demand() (waiting, inFlight bool) {
 // Clear empties the entry of a worker that has ended.
 func (p *Page) Clear(entry int) {
 	line := p.mem[entriesAt+entry*lineBytes:]
-	atomic.StoreUint32(word32(line), 0)
-	atomic.StoreUint32(word32(line[flightAt:]), 0)
+	atomic.StoreUint32(memword.Of32(line), 0)
+	atomic.StoreUint32(memword.Of32(line[flightAt:]), 0)
 	ring(p.bell)
 }
 
 // Beat records that the arbiter lives, at a time on the host's monotonic clock.
 func (p *Page) Beat(now time.Duration) {
-	atomic.StoreUint64(word64(p.mem[beatAt:]), uint64(now))
+	atomic.StoreUint64(memword.Of64(p.mem[beatAt:]), uint64(now))
 }
 
 // Beaten is when the arbiter last beat.
 func (p *Page) Beaten() time.Duration {
-	return time.Duration(atomic.LoadUint64(word64(p.mem[beatAt:])))
+	return time.Duration(atomic.LoadUint64(memword.Of64(p.mem[beatAt:])))
 }
 
 // Listen clears the bell, and must come before the look at Demand.

@@ -2,7 +2,11 @@
 
 package gate
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/paracuda/paracuda/gpubackend/memword"
+)
 
 // Worker is one worker's view of a page. One goroutine uses it.
 type Worker struct {
@@ -15,8 +19,9 @@ type Worker struct {
 func (p *Page) Worker(entry int) *Worker {
 	line := p.mem[entriesAt+entry*lineBytes:]
 	return &Worker{
-		word: word32(p.mem), waiting: word32(line), flight: word32(line[flightAt:]),
-		turn: word64(p.mem[turnAt:]), overruns: word64(p.mem[overrunAt:]),
+		word: memword.Of32(p.mem), waiting: memword.Of32(line),
+		flight: memword.Of32(line[flightAt:]),
+		turn:   memword.Of64(p.mem[turnAt:]), overruns: memword.Of64(p.mem[overrunAt:]),
 		bell: p.bell, opened: p.opened,
 	}
 }

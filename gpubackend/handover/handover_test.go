@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/fixed"
+	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -199,7 +200,7 @@ func TestStateInTheMiddle(t *testing.T) {
 	}
 	defer s.Close()
 	s.Take(3, 1)
-	*word64(s.mem[baseOffset:]) = noted(5, 2)
+	*memword.Of64(s.mem[baseOffset:]) = noted(5, 2)
 	if heads := s.InFlight(8); !slices.Equal(heads, []uint16{3, 5}) || s.Base() != 2 {
 		t.Fatalf("heads %d, base %d", heads, s.Base())
 	}

@@ -10,8 +10,8 @@
 //
 // Files: kinds.go (the messages, and what each may have), message.go (its fields and files),
 // conn.go (how it travels), rights.go (descriptors that go with it), log.go, memory.go
-// (the guest's), counters.go (what is counted), state.go and state_unsafe.go (where a worker's
-// queue stands), standing.go (where children stand when another device process takes them over).
+// (the guest's), counters.go (what is counted), state.go (where a worker's queue stands),
+// standing.go (where children stand when another device process takes them over).
 package handover
 
 import (

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/fixed"
 	"github.com/paracuda/paracuda/gpubackend/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/virtqueue"
 	"golang.org/x/sys/unix"
 )
@@ -90,7 +91,7 @@ func (s *State) Close() {
 
 // Take records that a head was taken, and the avail index of the next.
 func (s *State) Take(head, base uint16) {
-	atomic.StoreUint64(word64(s.mem[baseOffset:]), noted(head, base))
+	atomic.StoreUint64(memword.Of64(s.mem[baseOffset:]), noted(head, base))
 	s.mem[inFlightOffset+int(head)%maxHeads] = 1
 	s.SetBase(base)
 }
@@ -105,39 +106,39 @@ func readNoted(v uint64) (head, index uint16, ok bool) {
 
 // Giving records that a head is about to be returned, at that used index.
 func (s *State) Giving(head, used uint16) {
-	atomic.StoreUint64(word64(s.mem[givingOffset:]), noted(head, used))
+	atomic.StoreUint64(memword.Of64(s.mem[givingOffset:]), noted(head, used))
 }
 
 // Give records that a head was returned.
 func (s *State) Give(head uint16) {
 	s.mem[inFlightOffset+int(head)%maxHeads] = 0
-	atomic.StoreUint64(word64(s.mem[givingOffset:]), 0)
+	atomic.StoreUint64(memword.Of64(s.mem[givingOffset:]), 0)
 }
 
 // Given returns the head that was being returned when the worker ended, and at which used index.
 func (s *State) Given() (head, used uint16, ok bool) {
-	return readNoted(atomic.LoadUint64(word64(s.mem[givingOffset:])))
+	return readNoted(atomic.LoadUint64(memword.Of64(s.mem[givingOffset:])))
 }
 
 // SetBase records the next avail index.
 func (s *State) SetBase(base uint16) {
-	atomic.StoreUint64(word64(s.mem[baseOffset:]), uint64(base))
+	atomic.StoreUint64(memword.Of64(s.mem[baseOffset:]), uint64(base))
 }
 
 // Base returns the avail index of the next chain to take.
-func (s *State) Base() uint16 { return uint16(atomic.LoadUint64(word64(s.mem[baseOffset:]))) }
+func (s *State) Base() uint16 { return uint16(atomic.LoadUint64(memword.Of64(s.mem[baseOffset:]))) }
 
 // AskCold records that a worker that was warm can't serve its guest process, and has done nothing
 // for it: it ends, and a worker that begins cold gets the queue from its beginning.
-func (s *State) AskCold() { atomic.StoreUint32(word32(s.mem[coldOffset:]), 1) }
+func (s *State) AskCold() { atomic.StoreUint32(memword.Of32(s.mem[coldOffset:]), 1) }
 
 // AskedCold tells whether AskCold was called.
-func (s *State) AskedCold() bool { return atomic.LoadUint32(word32(s.mem[coldOffset:])) != 0 }
+func (s *State) AskedCold() bool { return atomic.LoadUint32(memword.Of32(s.mem[coldOffset:])) != 0 }
 
 // InFlight returns the heads below size that were taken and not returned.
 func (s *State) InFlight(size uint16) []uint16 {
 	var heads []uint16
-	last, _, taken := readNoted(atomic.LoadUint64(word64(s.mem[baseOffset:])))
+	last, _, taken := readNoted(atomic.LoadUint64(memword.Of64(s.mem[baseOffset:])))
 	for i := range int(size) {
 		if s.mem[inFlightOffset+i] != 0 || taken && i == int(last) {
 			heads = append(heads, uint16(i))
@@ -148,17 +149,17 @@ func (s *State) InFlight(size uint16) []uint16 {
 
 // Count adds to a counter. Only the worker counts.
 func (s *State) Count(c Counter, n uint64) {
-	p := word64(s.mem[8*c:])
+	p := memword.Of64(s.mem[8*c:])
 	atomic.StoreUint64(p, atomic.LoadUint64(p)+n)
 }
 
 // Set sets a counter.
-func (s *State) Set(c Counter, n uint64) { atomic.StoreUint64(word64(s.mem[8*c:]), n) }
+func (s *State) Set(c Counter, n uint64) { atomic.StoreUint64(memword.Of64(s.mem[8*c:]), n) }
 
 // Counters reads all counters.
 func (s *State) Counters() (c Counters) {
 	for i := range c {
-		c[i] = atomic.LoadUint64(word64(s.mem[8*i:]))
+		c[i] = atomic.LoadUint64(memword.Of64(s.mem[8*i:]))
 	}
 	return c
 }
@@ -166,7 +167,7 @@ func (s *State) Counters() (c Counters) {
 // SetFixed records what keeps the program where it is. It costs little if that hasn't changed.
 func (s *State) SetFixed(c *fixed.Counts) {
 	for i, n := range c {
-		if p := word64(s.mem[fixedOffset+8*i:]); atomic.LoadUint64(p) != n {
+		if p := memword.Of64(s.mem[fixedOffset+8*i:]); atomic.LoadUint64(p) != n {
 			atomic.StoreUint64(p, n)
 		}
 	}
@@ -175,7 +176,7 @@ func (s *State) SetFixed(c *fixed.Counts) {
 // Fixed is what keeps the program where it is.
 func (s *State) Fixed() (c fixed.Counts) {
 	for i := range c {
-		c[i] = atomic.LoadUint64(word64(s.mem[fixedOffset+8*i:]))
+		c[i] = atomic.LoadUint64(memword.Of64(s.mem[fixedOffset+8*i:]))
 	}
 	return c
 }

@@ -3,7 +3,7 @@
 // Package ledger counts the device memory that one VM has on each of its GPUs, against the bound
 // that its owner has set for all its processes together.
 //
-//	page.go          the memory that the processes share, in words (words_unsafe.go)
+//	page.go          the memory that the processes share, in words
 //	gpu.go           what it says of one GPU: take and give
 //	account.go       a process's side: what it holds, by kind
 //	host.go          what the processes have of the host's memory, by a bound of its own

@@ -6,12 +6,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
+
+// word is one number of a page.
+type word = atomic.Uint64
+
+// wordAt returns the word at an offset of a page.
+func wordAt(mem []byte, at int) *word { return memword.Atomic64(mem[at:]) }
 
 // Entries of a page. A worker has one of those below Warm while it serves a guest process, and one
 // from Warm on while it is kept warm.

@@ -60,7 +60,7 @@
 //	the process        server.go (its loop) control.go (the device process) conn.go (a worker)
 //	                   vouchers.go (what may be copied for it)
 //	                   quota.go (what workers may lend) dirty.go
-//	what both share    ring.go message.go status.go wake.go words_unsafe.go
+//	what both share    ring.go message.go status.go wake.go
 //	guest memory       memory.go guard.go (faults)
 //	engines            engine.go (jobs, regions) soft.go
 //	                   cuda.go gpus.go (what a GPU has) register.go (with CUDA)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -91,12 +92,14 @@ func (r *ring) close() {
 	r.mem = nil
 }
 
-func (r *ring) load(offset int) uint32         { return atomic.LoadUint32(word(r.mem[offset:])) }
-func (r *ring) store(offset int, value uint32) { atomic.StoreUint32(word(r.mem[offset:]), value) }
+func (r *ring) at(offset int) *uint32 { return memword.Of32(r.mem[offset:]) }
+
+func (r *ring) load(offset int) uint32         { return atomic.LoadUint32(r.at(offset)) }
+func (r *ring) store(offset int, value uint32) { atomic.StoreUint32(r.at(offset), value) }
 
 // swap exchanges a word; only the flags of sleepers are written by both sides.
 func (r *ring) swap(offset int, value uint32) uint32 {
-	return atomic.SwapUint32(word(r.mem[offset:]), value)
+	return atomic.SwapUint32(r.at(offset), value)
 }
 
 // recordAt returns the bytes from a position to the end of the ring.
@@ -125,7 +128,7 @@ func (r *ring) recordSize(position, available uint32) (uint32, error) {
 	if available < minRecord {
 		return 0, fmt.Errorf("%w: %d bytes of a record", errProtocol, available)
 	}
-	size := atomic.LoadUint32(word(b))
+	size := atomic.LoadUint32(memword.Of32(b))
 	if size < minRecord || size%8 != 0 || size > available || uint64(size) > uint64(len(b)) {
 		return 0, fmt.Errorf("%w: record of %d bytes", errProtocol, size)
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
@@ -47,7 +48,7 @@ func (v vouchers) begin(m *memory, n uint32) (u vouchedUse, s status) {
 		return vouchedUse{}, s
 	}
 	state := b[wire.ChainHeaderStateOffset:][:4]
-	if !beginUse(word(state)) {
+	if !beginUse(memword.Of32(state)) {
 		return vouchedUse{}, s
 	}
 	u = vouchedUse{state: state, address: at + wire.ChainHeaderStateOffset}
@@ -93,7 +94,7 @@ func (u *vouchedUse) end(dirty *dirtylog.Switch) {
 	s := statusDone // a voucher that has vanished counts nothing
 	func() {
 		defer endGuard(debug.SetPanicOnFault(true), &s)
-		atomic.AddUint32(word(u.state), ^uint32(oneUse-1))
+		atomic.AddUint32(memword.Of32(u.state), ^uint32(oneUse-1))
 	}()
 	if dirty.Log() != nil {
 		dirty.Mark(u.address, uint64(len(u.state)))

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -58,7 +59,7 @@ func (d *driver) get(address uint64) uint64 { return binary.LittleEndian.Uint64(
 
 // state is that of a channel's voucher.
 func (d *driver) state(channel int, n uint32) *uint32 {
-	return word(d.at(d.voucher(channel, n) + wire.ChainHeaderStateOffset))
+	return memword.Of32(d.at(d.voucher(channel, n) + wire.ChainHeaderStateOffset))
 }
 
 // voucher is where a channel's voucher is, for which there is a page then.
