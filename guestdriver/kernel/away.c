@@ -16,8 +16,8 @@ static LIST_HEAD(away);		/* under away_lock: devices, each with a reference */
 /* Whether a device that is about to be removed will be back, and somebody waits for it. */
 static bool paracuda_will_be_back(struct paracuda_device *dev)
 {
-	return READ_ONCE(dev->patience) && !READ_ONCE(dev->failed) && !READ_ONCE(dev->gone) &&
-	       !atomic_read(&dev->handles) && !paracuda_idle(dev);
+	return READ_ONCE(dev->absence.patience) && !READ_ONCE(dev->failed) &&
+	       !READ_ONCE(dev->gone) && !atomic_read(&dev->handles.count) && !paracuda_idle(dev);
 }
 
 /* Takes what was given back before, since what is parked is given to the device again. */
@@ -48,22 +48,22 @@ bool paracuda_go_away(struct paracuda_device *dev)
 {
 	if (!paracuda_will_be_back(dev))
 		return false;
-	WRITE_ONCE(dev->away, true);
+	WRITE_ONCE(dev->absence.away, true);
 	paracuda_reap_channels(dev);
 	if (!paracuda_reset_stops(dev))
 		paracuda_leave(dev, PARACUDA_LEAVE_TIMEOUT);
 	if (!paracuda_stop_for_now(dev)) {
-		WRITE_ONCE(dev->away, false);
+		WRITE_ONCE(dev->absence.away, false);
 		return false;
 	}
 	dev_info(&dev->vdev->dev, "/dev/%s is away: its programs wait for %u s\n", dev->name,
-		 dev->patience);
+		 dev->absence.patience);
 	paracuda_node_part(dev, NULL);
 	dev->vdev = NULL;
 	kref_get(&dev->ref);	/* of the work */
 	mutex_lock(&away_lock);
-	list_add_tail(&dev->absent, &away);
-	queue_delayed_work(paracuda_wq, &dev->over, dev->patience * HZ);
+	list_add_tail(&dev->absence.node, &away);
+	queue_delayed_work(paracuda_wq, &dev->absence.over, dev->absence.patience * HZ);
 	mutex_unlock(&away_lock);
 	return true;
 }
@@ -72,7 +72,7 @@ bool paracuda_go_away(struct paracuda_device *dev)
 static void paracuda_forsake(struct paracuda_device *dev)
 {
 	paracuda_shut(dev);
-	WRITE_ONCE(dev->away, false);
+	WRITE_ONCE(dev->absence.away, false);
 	paracuda_node_remove(dev);
 	paracuda_end(dev);
 	paracuda_device_put(dev);
@@ -80,12 +80,12 @@ static void paracuda_forsake(struct paracuda_device *dev)
 
 void paracuda_away_over(struct work_struct *work)
 {
-	struct paracuda_device *dev = container_of(work, struct paracuda_device, over.work);
+	struct paracuda_device *dev = container_of(work, struct paracuda_device, absence.over.work);
 	bool waits;
 
 	mutex_lock(&away_lock);
-	waits = !list_empty(&dev->absent);
-	list_del_init(&dev->absent);
+	waits = !list_empty(&dev->absence.node);
+	list_del_init(&dev->absence.node);
 	mutex_unlock(&away_lock);
 	if (waits) {
 		pr_err("paracuda: /dev/%s has not come back: its programs lose it\n", dev->name);
@@ -101,13 +101,13 @@ void paracuda_away_end(void)
 
 	for (;;) {
 		mutex_lock(&away_lock);
-		dev = list_first_entry_or_null(&away, struct paracuda_device, absent);
+		dev = list_first_entry_or_null(&away, struct paracuda_device, absence.node);
 		if (dev)
-			list_del_init(&dev->absent);
+			list_del_init(&dev->absence.node);
 		mutex_unlock(&away_lock);
 		if (!dev)
 			break;
-		if (cancel_delayed_work_sync(&dev->over))
+		if (cancel_delayed_work_sync(&dev->absence.over))
 			paracuda_device_put(dev);
 		paracuda_forsake(dev);
 	}
@@ -151,7 +151,7 @@ static bool paracuda_is_back(struct paracuda_device *dev, struct virtio_device *
 	if (!err)
 		return true;
 	/* One that broke can't be this one any more. The work waits for the lock. */
-	if (!paracuda_stop_for_now(dev) && !mod_delayed_work(paracuda_wq, &dev->over, 0))
+	if (!paracuda_stop_for_now(dev) && !mod_delayed_work(paracuda_wq, &dev->absence.over, 0))
 		kref_get(&dev->ref);
 	dev->channels = channels;
 	dev->vdev = NULL;
@@ -162,13 +162,13 @@ static bool paracuda_is_back(struct paracuda_device *dev, struct virtio_device *
 /* The device serves its programs again. */
 static void paracuda_welcome(struct paracuda_device *dev)
 {
-	list_del_init(&dev->absent);
-	if (cancel_delayed_work(&dev->over))
+	list_del_init(&dev->absence.node);
+	if (cancel_delayed_work(&dev->absence.over))
 		paracuda_device_put(dev);
 	paracuda_node_part(dev, &dev->vdev->dev);
-	WRITE_ONCE(dev->patience, 0);
-	WRITE_ONCE(dev->going, false);
-	WRITE_ONCE(dev->away, false);
+	WRITE_ONCE(dev->absence.patience, 0);
+	WRITE_ONCE(dev->absence.going, false);
+	WRITE_ONCE(dev->absence.away, false);
 	paracuda_serves(dev);
 	wake_up_all(&dev->wait);
 	dev_info(&dev->vdev->dev, "/dev/%s is back\n", dev->name);
@@ -184,12 +184,12 @@ int paracuda_come_back(struct virtio_device *vdev, unsigned int channels)
 	int back = 0;
 
 	mutex_lock(&away_lock);
-	list_for_each_entry(dev, &away, absent) {
+	list_for_each_entry(dev, &away, absence.node) {
 		if (channels && channels < dev->channels)
 			continue;
-		mutex_lock(&dev->coming);
+		mutex_lock(&dev->absence.coming);
 		back = paracuda_is_back(dev, vdev);
-		mutex_unlock(&dev->coming);
+		mutex_unlock(&dev->absence.coming);
 		if (back) {
 			paracuda_welcome(dev);
 			break;

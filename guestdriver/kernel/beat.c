@@ -21,7 +21,7 @@ static unsigned int paracuda_beats(void)
 /* Whether the device has answered the last time, and was asked again since. */
 static bool paracuda_beat_again(struct paracuda_device *dev)
 {
-	struct paracuda_request *req = &dev->beat_request;
+	struct paracuda_request *req = &dev->beat.request;
 
 	if (req->posted && !paracuda_answered(req))
 		return false;
@@ -32,33 +32,33 @@ static bool paracuda_beat_again(struct paracuda_device *dev)
 
 void paracuda_beat_work(struct work_struct *work)
 {
-	struct paracuda_device *dev = container_of(work, struct paracuda_device, beat.work);
+	struct paracuda_device *dev = container_of(work, struct paracuda_device, beat.work.work);
 	unsigned int most = paracuda_beats();
 
 	if (READ_ONCE(dev->failed) || READ_ONCE(dev->stopped))
 		return;
 	if (paracuda_beat_again(dev)) {
-		dev->missed = 0;
-	} else if (++dev->missed >= most) {
+		dev->beat.missed = 0;
+	} else if (++dev->beat.missed >= most) {
 		dev_err(&dev->vdev->dev,
 			"device has not answered for %u s: has the host's device process ended?\n",
 			most * PARACUDA_BEAT / HZ);
 		paracuda_fail(dev);
 		return;
 	}
-	queue_delayed_work(paracuda_wq, &dev->beat, PARACUDA_BEAT);
+	queue_delayed_work(paracuda_wq, &dev->beat.work, PARACUDA_BEAT);
 }
 
 /* The device has begun to serve. */
 void paracuda_beat_start(struct paracuda_device *dev)
 {
-	dev->beat_request.posted = false;
-	dev->missed = 0;
-	queue_delayed_work(paracuda_wq, &dev->beat, PARACUDA_BEAT);
+	dev->beat.request.posted = false;
+	dev->beat.missed = 0;
+	queue_delayed_work(paracuda_wq, &dev->beat.work, PARACUDA_BEAT);
 }
 
 /* The device is stopped, or will not be asked any more; may sleep. */
 void paracuda_beat_stop(struct paracuda_device *dev)
 {
-	cancel_delayed_work_sync(&dev->beat);
+	cancel_delayed_work_sync(&dev->beat.work);
 }

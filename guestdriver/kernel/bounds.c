@@ -42,28 +42,29 @@ static bool paracuda_room(const struct paracuda_channel *ch, unsigned long all, 
 /* Whether so many pages can be pinned now. */
 bool paracuda_pin_room(struct paracuda_channel *ch, unsigned long pages)
 {
-	return paracuda_room(ch, READ_ONCE(ch->dev->pinned), READ_ONCE(ch->user->pinned), pages);
+	return paracuda_room(ch, READ_ONCE(ch->dev->bounds.pinned), READ_ONCE(ch->user->pinned),
+			     pages);
 }
 
 static int paracuda_pin_count(struct paracuda_channel *ch, unsigned long pages, bool oneshot)
 {
-	struct paracuda_device *dev = ch->dev;
+	struct paracuda_bounds *all = &ch->dev->bounds;
 	struct paracuda_user *user = ch->user;
 	int err = 0;
 
-	spin_lock(&dev->bounds_lock);
-	if (paracuda_room(ch, dev->pinned, user->pinned, pages)) {
-		WRITE_ONCE(dev->pinned, dev->pinned + pages);
+	spin_lock(&all->lock);
+	if (paracuda_room(ch, all->pinned, user->pinned, pages)) {
+		WRITE_ONCE(all->pinned, all->pinned + pages);
 		WRITE_ONCE(user->pinned, user->pinned + pages);
 		if (oneshot) {
-			dev->passing += pages;
+			all->passing += pages;
 			user->passing += pages;
 		}
 	} else {
-		err = paracuda_room(ch, dev->pinned - dev->passing, user->pinned - user->passing,
+		err = paracuda_room(ch, all->pinned - all->passing, user->pinned - user->passing,
 				    pages) ? -EBUSY : -ENOMEM;
 	}
-	spin_unlock(&dev->bounds_lock);
+	spin_unlock(&all->lock);
 	return err;
 }
 
@@ -85,17 +86,17 @@ int paracuda_pin_charge(struct paracuda_channel *ch, unsigned long pages, bool o
 
 void paracuda_pin_uncharge(struct paracuda_channel *ch, unsigned long pages, bool oneshot)
 {
-	struct paracuda_device *dev = ch->dev;
+	struct paracuda_bounds *all = &ch->dev->bounds;
 	struct paracuda_user *user = ch->user;
 
-	spin_lock(&dev->bounds_lock);
-	WRITE_ONCE(dev->pinned, dev->pinned - pages);
+	spin_lock(&all->lock);
+	WRITE_ONCE(all->pinned, all->pinned - pages);
 	WRITE_ONCE(user->pinned, user->pinned - pages);
 	if (oneshot) {
-		dev->passing -= pages;
+		all->passing -= pages;
 		user->passing -= pages;
 	}
-	spin_unlock(&dev->bounds_lock);
+	spin_unlock(&all->lock);
 	if (!oneshot)
 		paracuda_mm_uncharge(ch->mm, pages);
 }
@@ -107,28 +108,28 @@ void paracuda_pin_uncharge(struct paracuda_channel *ch, unsigned long pages, boo
  */
 bool paracuda_host_charge(struct paracuda_channel *ch, unsigned long pages)
 {
-	struct paracuda_device *dev = ch->dev;
+	struct paracuda_bounds *all = &ch->dev->bounds;
 	struct paracuda_user *user = ch->user;
 	bool may;
 
-	spin_lock(&dev->bounds_lock);
-	may = paracuda_room(ch, dev->pinned - dev->passing, user->pinned - user->passing, pages) &&
-	      paracuda_room(ch, dev->host_pages, user->host_pages, pages);
+	spin_lock(&all->lock);
+	may = paracuda_room(ch, all->pinned - all->passing, user->pinned - user->passing, pages) &&
+	      paracuda_room(ch, all->host_pages, user->host_pages, pages);
 	if (may && IS_ENABLED(CONFIG_UML)) {
-		dev->host_pages += pages;
+		all->host_pages += pages;
 		user->host_pages += pages;
 	}
-	spin_unlock(&dev->bounds_lock);
+	spin_unlock(&all->lock);
 	return may;
 }
 
 void paracuda_host_uncharge(struct paracuda_device *dev, struct paracuda_user *user,
 			     unsigned long pages)
 {
-	spin_lock(&dev->bounds_lock);
-	dev->host_pages -= pages;
+	spin_lock(&dev->bounds.lock);
+	dev->bounds.host_pages -= pages;
 	user->host_pages -= pages;
-	spin_unlock(&dev->bounds_lock);
+	spin_unlock(&dev->bounds.lock);
 }
 
 static bool paracuda_arena_take(struct paracuda_device *dev, struct paracuda_user *user,
@@ -137,14 +138,14 @@ static bool paracuda_arena_take(struct paracuda_device *dev, struct paracuda_use
 	unsigned long share = paracuda_share(dev->channels);
 	bool may;
 
-	spin_lock(&dev->bounds_lock);
-	may = dev->arenas < PARACUDA_ARENAS_PER_CHANNEL * dev->channels &&
+	spin_lock(&dev->bounds.lock);
+	may = dev->bounds.arenas < PARACUDA_ARENAS_PER_CHANNEL * dev->channels &&
 	      (privileged || user->arenas < PARACUDA_ARENAS_PER_CHANNEL * share);
 	if (may) {
-		dev->arenas++;
+		dev->bounds.arenas++;
 		user->arenas++;
 	}
-	spin_unlock(&dev->bounds_lock);
+	spin_unlock(&dev->bounds.lock);
 	return may;
 }
 
@@ -169,9 +170,9 @@ int paracuda_arena_charge(struct paracuda_device *dev, struct paracuda_user *use
 
 void paracuda_arena_uncharge(struct paracuda_device *dev, struct paracuda_user *user)
 {
-	spin_lock(&dev->bounds_lock);
-	dev->arenas--;
+	spin_lock(&dev->bounds.lock);
+	dev->bounds.arenas--;
 	user->arenas--;
-	spin_unlock(&dev->bounds_lock);
+	spin_unlock(&dev->bounds.lock);
 	wake_up_all(&dev->wait);
 }

@@ -4,6 +4,7 @@
 #define PARACUDA_BOUNDS_H
 
 #include <linux/list.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
 
@@ -13,9 +14,19 @@ struct mm_struct;
 struct paracuda_channel;
 struct paracuda_device;
 
-/* What the channels of one user have. All but uid is guarded by dev->bounds_lock. */
+/* What the channels of a device have together. */
+struct paracuda_bounds {
+	spinlock_t lock;
+	struct list_head users;		/* under lock, as what follows */
+	unsigned long pinned;		/* pages; read without the lock, too */
+	unsigned long passing;		/* of these, for ONESHOT maps */
+	unsigned long host_pages;	/* pages of host_alloc.c */
+	unsigned int arenas;		/* alive */
+};
+
+/* What the channels of one user have. All but uid is guarded by dev->bounds.lock. */
 struct paracuda_user {
-	struct list_head node;		/* in dev->users */
+	struct list_head node;		/* in dev->bounds.users */
 	kuid_t uid;
 	unsigned int refs;		/* channels that live */
 	unsigned int arenas;

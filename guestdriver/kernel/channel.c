@@ -218,10 +218,10 @@ static bool paracuda_close_all(struct paracuda_channel *ch)
 	bool stopped;
 
 	/* It must first be known whether a device that has come is this one. */
-	mutex_lock(&dev->coming);
+	mutex_lock(&dev->absence.coming);
 	era = READ_ONCE(dev->era);
 	stopped = READ_ONCE(dev->stopped);
-	mutex_unlock(&dev->coming);
+	mutex_unlock(&dev->absence.coming);
 	if (stopped || !paracuda_is_open(ch))
 		return false;
 	if (paracuda_close_host(ch))
@@ -230,7 +230,7 @@ static bool paracuda_close_all(struct paracuda_channel *ch)
 	 * Only a reset makes sure that the host touches nothing. A device that goes away is stopped
 	 * anyhow, and doesn't get dead channels back.
 	 */
-	if (!READ_ONCE(dev->away) && READ_ONCE(dev->era) == era)
+	if (!READ_ONCE(dev->absence.away) && READ_ONCE(dev->era) == era)
 		paracuda_fail(dev);
 	paracuda_await_stop(dev, era);
 	return false;

@@ -6,6 +6,8 @@
 #ifndef PARACUDA_CONTROL_H
 #define PARACUDA_CONTROL_H
 
+#include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/types.h>
 #include <linux/virtio.h>
 #include <linux/workqueue.h>
@@ -25,6 +27,25 @@ struct paracuda_request {
 	bool answered;		/* released after status and number */
 	u32 status;
 	u32 number;
+};
+
+/* How the device is asked for a sign of life (beat.c). */
+struct paracuda_beat {
+	struct delayed_work work;
+	struct paracuda_request request;
+	unsigned int missed;
+};
+
+/* A device that goes away, and will be back. */
+struct paracuda_absence {
+	bool going;			/* present.c, as what follows: it is about to go away */
+	u32 patience;			/* how many s programs wait then; 0: not at all */
+	u8 key[16];			/* by which it recognises this VM */
+	struct paracuda_request part;	/* AWAY or BACK */
+	bool away;			/* away.c, as what follows: it is away */
+	struct mutex coming;		/* held while it is found out whether it is back */
+	struct list_head node;
+	struct delayed_work over;
 };
 
 /* control.c */

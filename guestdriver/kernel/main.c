@@ -64,7 +64,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	mutex_init(&dev->lock);
 	mutex_init(&dev->stop_lock);
 	mutex_init(&dev->place_lock);
-	mutex_init(&dev->coming);
+	mutex_init(&dev->absence.coming);
 	spin_lock_init(&dev->control_lock);
 	spin_lock_init(&dev->settings_lock);
 	init_waitqueue_head(&dev->wait);
@@ -72,15 +72,15 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	INIT_WORK(&dev->settings_work, paracuda_settings_work);
 	INIT_WORK(&dev->status_work, paracuda_status_work);
 	INIT_DELAYED_WORK(&dev->control_poll, paracuda_control_poll);
-	INIT_DELAYED_WORK(&dev->beat, paracuda_beat_work);
-	INIT_DELAYED_WORK(&dev->over, paracuda_away_over);
-	INIT_LIST_HEAD(&dev->absent);
+	INIT_DELAYED_WORK(&dev->beat.work, paracuda_beat_work);
+	INIT_DELAYED_WORK(&dev->absence.over, paracuda_away_over);
+	INIT_LIST_HEAD(&dev->absence.node);
 	spin_lock_init(&dev->fail_lock);
-	spin_lock_init(&dev->bounds_lock);
-	spin_lock_init(&dev->drop_lock);
-	INIT_LIST_HEAD(&dev->dropped);
-	INIT_LIST_HEAD(&dev->users);
-	INIT_WORK(&dev->drop_work, paracuda_drop_work);
+	spin_lock_init(&dev->bounds.lock);
+	spin_lock_init(&dev->handles.lock);
+	INIT_LIST_HEAD(&dev->handles.dropped);
+	INIT_LIST_HEAD(&dev->bounds.users);
+	INIT_WORK(&dev->handles.drop, paracuda_drop_work);
 	for (i = 0; i < PARACUDA_MAX_CHANNELS; i++) {
 		dev->queues[i].dev = dev;
 		dev->queues[i].index = i;
@@ -191,7 +191,7 @@ static int paracuda_freeze(struct virtio_device *vdev)
 {
 	struct paracuda_device *dev = vdev->priv;
 
-	if (!paracuda_idle(dev) || atomic_read(&dev->handles)) {
+	if (!paracuda_idle(dev) || atomic_read(&dev->handles.count)) {
 		dev_warn(&vdev->dev, "not suspending: programs use the GPU\n");
 		return -EBUSY;
 	}

@@ -34,6 +34,15 @@
 /* What to do about a host that speaks another version of the protocol. */
 #define PARACUDA_OTHER_PACKAGE	"install the guest package of the host's version\n"
 
+/* The handles of a device (share.c): struct paracuda_handle. */
+struct paracuda_handles {
+	atomic_t count;
+	spinlock_t lock;
+	struct list_head dropped;	/* under lock: those that nobody holds any more */
+	struct work_struct drop;
+	atomic_t dropping;		/* those of which the device may not have been told yet */
+};
+
 struct paracuda_arena {
 	struct page **pages;
 	unsigned long count;
@@ -72,39 +81,21 @@ struct paracuda_device {
 	u64 *exposed;			/* a page: where those of each channel are */
 	struct paracuda_request hello;
 	struct paracuda_request watch;	/* SETTINGS: nobody waits for the answer */
-	struct delayed_work beat;	/* beat.c, as what follows */
-	struct paracuda_request beat_request;
-	unsigned int missed;
+	struct paracuda_beat beat;
 	bool leaving;			/* nothing is asked of the device any more */
 	struct paracuda_request farewell;	/* leave.c */
 
-	bool going;			/* present.c, as what follows: it is about to go away */
-	u32 patience;			/* how many s programs wait then; 0: not at all */
-	u8 key[16];			/* by which it recognises this VM */
-	struct paracuda_request part;	/* AWAY or BACK */
-	bool away;			/* away.c, as what follows: it is away, and will be back */
-	struct mutex coming;		/* held while it is found out whether it is back */
-	struct list_head absent;
-	struct delayed_work over;
+	struct paracuda_absence absence;
 
 	spinlock_t settings_lock;	/* settings; not taken in interrupts */
 	struct paracuda_settings settings;	/* under settings_lock */
 	struct work_struct settings_work;
 	struct work_struct status_work;
 
-	atomic_t handles;		/* struct paracuda_handle */
-	spinlock_t drop_lock;
-	struct list_head dropped;	/* under drop_lock: handles that nobody holds any more */
-	struct work_struct drop_work;
-	atomic_t dropping;		/* those of which the device may not have been told yet */
+	struct paracuda_handles handles;
 	struct notifier_block reboot;
 
-	spinlock_t bounds_lock;		/* bounds.c, users.c */
-	struct list_head users;		/* under bounds_lock */
-	unsigned long pinned;		/* under bounds_lock, read without it too: pages */
-	unsigned long passing;		/* under bounds_lock: of these, for ONESHOT maps */
-	unsigned long host_pages;	/* under bounds_lock: pages of host_alloc.c */
-	unsigned int arenas;		/* under bounds_lock: alive */
+	struct paracuda_bounds bounds;
 	unsigned int channels;
 	struct virtqueue **vqs;		/* all of them, under stop_lock */
 	struct paracuda_queue queues[];

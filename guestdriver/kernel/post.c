@@ -85,7 +85,7 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 
 	idx = srcu_read_lock(&dev->srcu);
 	spin_lock_irq(&q->lock);
-	vq = READ_ONCE(dev->away) && !chain->again ? NULL : q->vq;
+	vq = READ_ONCE(dev->absence.away) && !chain->again ? NULL : q->vq;
 	if (vq) {
 		busy = ch->flying;
 		err = paracuda_post_locked(ch, vq, chain);

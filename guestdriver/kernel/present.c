@@ -15,7 +15,8 @@ bool paracuda_missed(struct paracuda_device *dev, unsigned int era, long err)
 {
 	if (err != -ENODEV && err != -EAGAIN)
 		return false;
-	return !READ_ONCE(dev->gone) && (READ_ONCE(dev->away) || READ_ONCE(dev->era) != era);
+	return !READ_ONCE(dev->gone) &&
+	       (READ_ONCE(dev->absence.away) || READ_ONCE(dev->era) != era);
 }
 
 static int paracuda_present_errno(struct paracuda_device *dev, int killed)
@@ -28,17 +29,21 @@ static int paracuda_present_errno(struct paracuda_device *dev, int killed)
 /* Waits until the device isn't away. -EINTR: the process is killed; -ENODEV: it won't be back. */
 int paracuda_await_present(struct paracuda_device *dev)
 {
-	if (!READ_ONCE(dev->away))
+	int killed;
+
+	if (!READ_ONCE(dev->absence.away))
 		return 0;
-	return paracuda_present_errno(dev, wait_event_killable(dev->wait, !READ_ONCE(dev->away) ||
-							       READ_ONCE(dev->gone)));
+	killed = wait_event_killable(dev->wait, READ_ONCE(dev->gone) ||
+				     !READ_ONCE(dev->absence.away));
+	return paracuda_present_errno(dev, killed);
 }
 
 /* The same for a program that begins: not while the device is about to go away, either. */
 int paracuda_await_settled(struct paracuda_device *dev)
 {
+	struct paracuda_absence *a = &dev->absence;
 	int killed = wait_event_killable(dev->wait, READ_ONCE(dev->gone) ||
-					 !(READ_ONCE(dev->going) || READ_ONCE(dev->away)));
+					 !(READ_ONCE(a->going) || READ_ONCE(a->away)));
 
 	return paracuda_present_errno(dev, killed);
 }
@@ -46,18 +51,18 @@ int paracuda_await_settled(struct paracuda_device *dev)
 /* Tells the device that it may go away, and the key by which it will recognise this VM. */
 static void paracuda_say_away(struct paracuda_device *dev)
 {
-	struct paracuda_request *req = &dev->part;
+	struct paracuda_request *req = &dev->absence.part;
 
 	if (req->posted && !paracuda_answered(req) && req->era == READ_ONCE(dev->era))
 		return;
-	get_random_bytes(dev->key, sizeof(dev->key));
+	get_random_bytes(dev->absence.key, sizeof(dev->absence.key));
 	memset(req, 0, sizeof(*req));
 	req->out.type = PARACUDA_CONTROL_AWAY;
-	BUILD_BUG_ON(sizeof(req->out.comm) != sizeof(dev->key));
-	memcpy(req->out.comm, dev->key, sizeof(dev->key));
+	BUILD_BUG_ON(sizeof(req->out.comm) != sizeof(dev->absence.key));
+	memcpy(req->out.comm, dev->absence.key, sizeof(dev->absence.key));
 	if (!paracuda_control_ask(dev, req, &dev->gone, PARACUDA_AWAY_TIMEOUT) &&
 	    req->status == PARACUDA_STATUS_OK)
-		WRITE_ONCE(dev->patience, min_t(u32, req->number, PARACUDA_PATIENCE_MAX));
+		WRITE_ONCE(dev->absence.patience, min_t(u32, req->number, PARACUDA_PATIENCE_MAX));
 }
 
 /* Notes what the settings say about the device going away. May sleep. */
@@ -65,10 +70,10 @@ void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_sett
 {
 	bool going = settings->flags & PARACUDA_CONFIG_FLAG_GOES_AWAY;
 
-	if (going == READ_ONCE(dev->going))
+	if (going == READ_ONCE(dev->absence.going))
 		return;
-	WRITE_ONCE(dev->patience, 0);
-	WRITE_ONCE(dev->going, going);
+	WRITE_ONCE(dev->absence.patience, 0);
+	WRITE_ONCE(dev->absence.going, going);
 	if (going)
 		paracuda_say_away(dev);
 	else
@@ -78,12 +83,12 @@ void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_sett
 /* Tells the device that it is back. It must have waited for this VM. */
 int paracuda_say_back(struct paracuda_device *dev)
 {
-	struct paracuda_request *req = &dev->part;
+	struct paracuda_request *req = &dev->absence.part;
 	int err;
 
 	memset(req, 0, sizeof(*req));
 	req->out.type = PARACUDA_CONTROL_BACK;
-	memcpy(req->out.comm, dev->key, sizeof(dev->key));
+	memcpy(req->out.comm, dev->absence.key, sizeof(dev->absence.key));
 	err = paracuda_control_ask(dev, req, &dev->failed, paracuda_answer_timeout());
 	return err ? err : paracuda_status_errno(req->status);
 }

@@ -18,7 +18,7 @@
  * released.
  */
 struct paracuda_handle {
-	struct list_head node;		/* in dev->dropped */
+	struct list_head node;		/* in dev->handles.dropped */
 	struct paracuda_device *dev;
 	struct paracuda_request ask;	/* EXPORT or IMPORT */
 	struct paracuda_request release;
@@ -33,7 +33,7 @@ static struct paracuda_handle *paracuda_handle_new(struct paracuda_channel *ch, 
 	if (!h)
 		return NULL;
 	kref_get(&ch->dev->ref);
-	atomic_inc(&ch->dev->handles);
+	atomic_inc(&ch->dev->handles.count);
 	h->dev = ch->dev;
 	h->ask.out.type = type;
 	h->ask.out.channel = ch->queue->index;
@@ -45,7 +45,7 @@ static void paracuda_handle_free(struct paracuda_handle *h)
 {
 	struct paracuda_device *dev = h->dev;
 
-	atomic_dec(&dev->handles);
+	atomic_dec(&dev->handles.count);
 	kfree(h);
 	paracuda_device_put(dev);
 }
@@ -69,19 +69,19 @@ static void paracuda_handle_release(struct paracuda_handle *h)
  */
 void paracuda_drop_work(struct work_struct *work)
 {
-	struct paracuda_device *dev = container_of(work, struct paracuda_device, drop_work);
+	struct paracuda_device *dev = container_of(work, struct paracuda_device, handles.drop);
 	struct paracuda_handle *h;
 
 	for (;;) {
-		spin_lock(&dev->drop_lock);
-		h = list_first_entry_or_null(&dev->dropped, struct paracuda_handle, node);
+		spin_lock(&dev->handles.lock);
+		h = list_first_entry_or_null(&dev->handles.dropped, struct paracuda_handle, node);
 		if (h)
 			list_del(&h->node);
-		spin_unlock(&dev->drop_lock);
+		spin_unlock(&dev->handles.lock);
 		if (!h)
 			break;
 		paracuda_handle_release(h);
-		atomic_dec(&dev->dropping);
+		atomic_dec(&dev->handles.dropping);
 		paracuda_handle_free(h);
 		wake_up_all(&dev->wait);
 	}
@@ -93,11 +93,11 @@ static void paracuda_handle_drop(struct paracuda_handle *h)
 	struct paracuda_device *dev = h->dev;
 
 	kref_get(&dev->ref);
-	atomic_inc(&dev->dropping);
-	spin_lock(&dev->drop_lock);
-	list_add_tail(&h->node, &dev->dropped);
-	spin_unlock(&dev->drop_lock);
-	if (!queue_work(paracuda_wq, &dev->drop_work))
+	atomic_inc(&dev->handles.dropping);
+	spin_lock(&dev->handles.lock);
+	list_add_tail(&h->node, &dev->handles.dropped);
+	spin_unlock(&dev->handles.lock);
+	if (!queue_work(paracuda_wq, &dev->handles.drop))
 		paracuda_device_put(dev);
 }
 
@@ -147,7 +147,7 @@ static struct paracuda_handle *paracuda_handle_get(struct paracuda_channel *ch, 
 	h = paracuda_handle_ask(ch, type, number);
 	if (h != ERR_PTR(-ENOSPC))
 		return h;
-	left = wait_event_killable_timeout(dev->wait, !atomic_read(&dev->dropping) ||
+	left = wait_event_killable_timeout(dev->wait, !atomic_read(&dev->handles.dropping) ||
 					   READ_ONCE(dev->stopped), PARACUDA_SHARE_TIMEOUT);
 	if (left <= 0)
 		return ERR_PTR(left ? -EINTR : -ENOSPC);

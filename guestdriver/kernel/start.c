@@ -37,7 +37,7 @@ static void paracuda_detach(struct paracuda_device *dev)
 	for (i = 0; i < dev->channels; i++) {
 		q = &dev->queues[i];
 		spin_lock_irq(&q->lock);
-		if (READ_ONCE(dev->away))
+		if (READ_ONCE(dev->absence.away))
 			paracuda_queue_park(q, dev->vqs[1 + i]);
 		else
 			paracuda_queue_detach(q, dev->vqs[1 + i]);
@@ -97,7 +97,7 @@ static int paracuda_start_queues(struct paracuda_device *dev, unsigned int chann
 		WRITE_ONCE(dev->stopped, false);
 		WRITE_ONCE(dev->era, dev->era + 1);
 		paracuda_set_control(dev, true);
-		if (!READ_ONCE(dev->away))
+		if (!READ_ONCE(dev->absence.away))
 			paracuda_set_channels(dev, true);
 		virtio_device_ready(dev->vdev);
 	}

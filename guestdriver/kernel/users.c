@@ -64,7 +64,7 @@ static struct paracuda_user *paracuda_user_find(struct paracuda_device *dev, kui
 {
 	struct paracuda_user *user;
 
-	list_for_each_entry(user, &dev->users, node)
+	list_for_each_entry(user, &dev->bounds.users, node)
 		if (uid_eq(user->uid, uid))
 			return user;
 	return NULL;
@@ -94,14 +94,14 @@ struct paracuda_user *paracuda_user_get(struct paracuda_device *dev)
 	if (!new)
 		return NULL;
 	new->uid = paracuda_current_owner();
-	spin_lock(&dev->bounds_lock);
+	spin_lock(&dev->bounds.lock);
 	user = paracuda_user_find(dev, new->uid);
 	if (!user) {
-		list_add(&new->node, &dev->users);
+		list_add(&new->node, &dev->bounds.users);
 		swap(user, new);
 	}
 	user->refs++;
-	spin_unlock(&dev->bounds_lock);
+	spin_unlock(&dev->bounds.lock);
 	kfree(new);
 	return user;
 }
@@ -110,11 +110,11 @@ void paracuda_user_put(struct paracuda_device *dev, struct paracuda_user *user)
 {
 	bool last;
 
-	spin_lock(&dev->bounds_lock);
+	spin_lock(&dev->bounds.lock);
 	last = !--user->refs;
 	if (last)
 		list_del(&user->node);
-	spin_unlock(&dev->bounds_lock);
+	spin_unlock(&dev->bounds.lock);
 	if (last)
 		kfree(user);
 }
