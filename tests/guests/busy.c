@@ -4,18 +4,16 @@
  * (0: without end). With two files more it makes the first when it has a context, and goes on when
  * there is the other. Exit code 9: what came back is wrong; 3: a call failed, which it names.
  */
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
+
+#include "cuda.h"
 
 #define BYTES (2ul << 20) /* less goes by the ring: no mover copies it */
 #define WORDS (BYTES / sizeof(unsigned int))
 #define THREADS 256
 #define BLOCKS 16
 #define WRONG 9
-#define FAILED 3
 
 static const char code[] = ".version 6.5\n.target sm_70\n.address_size 64\n"
 			   ".visible .entry add(.param .u64 p, .param .u32 n) {\n"
@@ -26,29 +24,6 @@ static const char code[] = ".version 6.5\n.target sm_70\n.address_size 64\n"
 			   "mul.wide.u32 %q2, %r4, 4;\nadd.s64 %q3, %q1, %q2;\n"
 			   "ld.global.u32 %r5, [%q3];\nadd.s32 %r5, %r5, %r1;\n"
 			   "st.global.u32 [%q3], %r5;\nret;\n}\n";
-
-static void *library;
-
-static void *named(const char *name)
-{
-	void *f = dlsym(library, name);
-
-	if (!f) {
-		fprintf(stderr, "%s: not there\n", name);
-		exit(FAILED);
-	}
-	return f;
-}
-
-static void check(const char *call, int result)
-{
-	if (result) {
-		fprintf(stderr, "%s: %d\n", call, result);
-		exit(FAILED);
-	}
-}
-
-#define CALL(name, types, ...) check(#name, ((int(*) types)named(#name))(__VA_ARGS__))
 
 static void wait_for(const char *up, const char *gate)
 {
@@ -61,17 +36,13 @@ int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 1;
 	unsigned int *host = malloc(BYTES), i, n;
-	void *context, *module, *function;
 	unsigned long device;
+	void *function;
 
-	library = dlopen("libcuda.so.1", RTLD_NOW);
-	if (!library || !host)
+	if (!host)
 		return FAILED;
-	CALL(cuInit, (unsigned int), 0);
-	CALL(cuDevicePrimaryCtxRetain, (void **, int), &context, 0);
-	CALL(cuCtxSetCurrent, (void *), context);
-	CALL(cuModuleLoadData, (void **, const void *), &module, code);
-	CALL(cuModuleGetFunction, (void **, void *, const char *), &function, module, "add");
+	use_gpu();
+	function = load_kernel(code, "add");
 	CALL(cuMemAlloc_v2, (unsigned long *, size_t), &device, BYTES);
 	if (argc > 3)
 		wait_for(argv[2], argv[3]);
@@ -81,10 +52,7 @@ int main(int argc, char **argv)
 		for (i = 0; i < WORDS; i++)
 			host[i] = i * 2654435761u + n;
 		CALL(cuMemcpyHtoD_v2, (unsigned long, const void *, size_t), device, host, BYTES);
-		CALL(cuLaunchKernel,
-		     (void *, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
-		      unsigned int, unsigned int, void *, void **, void **),
-		     function, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL);
+		launch(function, BLOCKS, THREADS, parameters);
 		CALL(cuMemcpyDtoH_v2, (void *, unsigned long, size_t), host, device, BYTES);
 		for (i = 0; i < WORDS; i++)
 			if (host[i] != i * 2654435761u + n + (i < BLOCKS * THREADS ? n : 0)) {

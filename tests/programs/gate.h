@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A gate holds a stream until the program opens it: what
-// follows it in the stream can't be done before.
+// SPDX-License-Identifier: Apache-2.0
+// A gate holds a stream until the program opens it: what follows it in the stream can't be done
+// before.
 #pragma once
 #include "check.h"
 

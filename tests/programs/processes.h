@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Processes of one program that pass on descriptors and words
-// over sockets. They are forked before any of them calls CUDA.
+// SPDX-License-Identifier: Apache-2.0
+// Processes of one program that pass on descriptors and words over sockets. They are forked before
+// any of them calls CUDA.
 #pragma once
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Cooperative groups of several warps, which from compute
-// capability 8.0 on work in the shared memory that the system reserves.
+// SPDX-License-Identifier: Apache-2.0
+// Cooperative groups of several warps, which from compute capability 8.0 on work in the shared
+// memory that the system reserves.
 #include "check.h"
 
 #include <cooperative_groups.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Sorts with CUB and Thrust: kernels that are compiled for a
-// number of threads (__launch_bounds__) and take the registers that this leaves.
+// SPDX-License-Identifier: Apache-2.0
+// Sorts with CUB and Thrust: kernels that are compiled for a number of threads (__launch_bounds__)
+// and take the registers that this leaves.
 #include "check.h"
 
 #include <algorithm>
