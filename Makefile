@@ -14,7 +14,7 @@ EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disabl
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
+.PHONY: attacks count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
 	lint unit system stress stress-device stress-faults stress-suspends suspend-programs \
 	migrations test nightly unit-long walk-systems \
 	walk-host-package walk-operator walk-operator-short walk-kernels walk-secure-boot \
@@ -193,6 +193,9 @@ stress: ## race library and worker for wake-ups, a million rounds
 	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost \
 		./gpubackend/worker
 
+attacks: build ## attack the shares of VMs on the software GPU: the machine must do nothing else
+	tests/bench/attacks --gpu soft --windows 8
+
 migrations: ## migrate a VM whose programs compute 100 times, with each release of QEMU that can
 	PARACUDA_NIGHTLY=1 PARACUDA_MIGRATIONS=100 $(GO) test -C tests -count=1 -timeout 240m -v \
 		-parallel 2 -run 'TestLiveMigration$$|TestDeviceIsAway$$'
@@ -240,14 +243,14 @@ else
 endif
 
 # Adds what `make test` leaves out, or does less often: packages' long tests, every release of QEMU,
-# more migrations, releases, the walks, coverage, stress, fuzzing.
+# more migrations, releases, the walks, coverage, stress, shares under attack, fuzzing.
 nightly: export PARACUDA_NIGHTLY = 1
 nightly: ## run all tests, and what takes hours
 	$(MAKE) test SYSTEM_TIMEOUT=4h
 	$(MAKE) unit-long
 	scripts/cover gpubackend
 	$(MAKE) stress migrations stress-device stress-faults stress-suspends
-	$(MAKE) debug-kernel walk-host-package walk-systems
+	$(MAKE) attacks debug-kernel walk-host-package walk-systems
 	$(MAKE) fuzz FUZZTIME=$(or $(FUZZTIME),10m)
 
 demo: ## show an unmodified CUDA program running in a QEMU VM
