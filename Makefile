@@ -2,6 +2,8 @@
 
 GO ?= $(shell scripts/find-go)
 MAKEFLAGS += --no-print-directory
+# Without the path of the tree in them, what one checkout has built and tested is there for others.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 JOBS ?= $(shell nproc)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 EDITORCONFIG_CHECKER = github.com/editorconfig-checker/editorconfig-checker
@@ -14,7 +16,8 @@ EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disabl
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: attacks count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
+.PHONY: attacks count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo \
+	generate \
 	lint unit system stress stress-device stress-faults stress-suspends suspend-programs \
 	migrations test nightly unit-long walk-systems \
 	walk-host-package walk-operator walk-operator-short walk-kernels walk-secure-boot \
