@@ -16,13 +16,16 @@ func (d *Device) takeOver(before *Inherited) {
 		d.config.Notes.Ended(w.Proc)
 	})
 	d.suspension.TakeOver(before.Suspended, len(left.Workers))
+	if before.Suspended {
+		d.exports.Hold()
+	}
 	d.config.Notes.TakeObjects(d.exports, d.log)
 	d.opening.TakeOver(left.Workers)
 	if m := left.Mover; m != nil {
 		d.movers.TakeOver(m.Proc, m.Conn)
 		d.reach.TakenOver()
 	}
-	d.exports.Rejoined()
+	d.exports.Rejoined(d.saving.Has)
 	d.movers.EndLeft(left.Rest)
 	d.accounts.DropOthers(left.Mover != nil)
 }

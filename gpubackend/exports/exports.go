@@ -13,11 +13,13 @@
 // # Who may lie
 //
 // Workers and the guest. An offer that makes no sense is ignored. Offers, handles and their memory
-// are bounded, for each worker and in total.
+// are bounded, for each worker and in total. So is what a VM brings that comes from elsewhere: the
+// handles of its driver, and which programs have what these name.
 //
 // # Files
 //
-// exports.go, kept.go (they outlive this process).
+// exports.go, kept.go (they outlive this process), saved.go (their programs go to a file, or to
+// another process).
 package exports
 
 import (
@@ -39,6 +41,8 @@ type Exports struct {
 	ids     uint64 // given to objects
 	imports uint32 // given to imports
 	bounds  exportBounds
+	held    bool             // workers may be about to be saved
+	owing   map[*Worker]bool // those to which objects are owed
 
 	store  Store           // keeps all this for a later process; nil: nothing is kept
 	slots  [Slots]bool     // that have files
@@ -58,6 +62,9 @@ type Worker struct {
 	offers, handles int  // of its objects: offers that nobody exported, and handles
 	ended           bool // it is gone
 	channel         int  // that it serves
+
+	begins bool   // from a record: if it ends, another one may go on
+	owed   []owed // what its program has imported while it had no worker
 }
 
 // offer names an object: its worker, and its number there.
@@ -73,7 +80,13 @@ type exported struct {
 	file    int     // -1 for none
 	slot    int     // in which the file is kept; -1: it isn't kept
 	handles int
+
+	awaited bool // its worker goes on from a record, and offers it again
+	gone    bool // its worker has it no more
 }
+
+// lost says whether it is memory that nobody can have for now.
+func (x *exported) lost() bool { return x.Kind == handover.ObjectMemory && x.file < 0 }
 
 // Bounds on what is exported: each object takes a descriptor of this process.
 const (
@@ -97,7 +110,7 @@ func boundsOf(files int) exportBounds {
 // New makes the exports of a process that may have this many descriptors.
 func New(files int) *Exports {
 	return &Exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{},
-		before: map[int]*Worker{},
+		before: map[int]*Worker{}, owing: map[*Worker]bool{},
 		bounds: boundsOf(files)}
 }
 
@@ -118,12 +131,15 @@ func (e *Exports) Receive(w *Worker, m *handover.Message, fds []int) {
 }
 
 // add enters an offer and returns the files that aren't needed. An offer that is there already
-// stays.
+// stays, unless it was awaited.
 func (e *Exports) add(x *exported) (unused []int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := offer{x.worker, x.Number}
-	if e.offers[key] != nil || x.worker.ended {
+	if y := e.offers[key]; y != nil {
+		return []int{e.again(y, x)}
+	}
+	if x.worker.ended || x.worker.begins {
 		return []int{x.file}
 	}
 	var oldest *exported
@@ -140,13 +156,18 @@ func (e *Exports) add(x *exported) (unused []int) {
 	return unused
 }
 
-// withdraw forgets an object that is gone in its worker, unless there are handles of it, and
-// returns its file or -1.
+// withdraw forgets an object that is gone in its worker, and returns its file or -1. If there are
+// handles of it, it stays.
 func (e *Exports) withdraw(w *Worker, number uint32) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.offers[offer{w, number}]
-	if x == nil || x.handles > 0 {
+	if x == nil {
+		return -1
+	}
+	if x.handles > 0 {
+		x.gone = true
+		e.note()
 		return -1
 	}
 	delete(e.offers, offer{w, number})
@@ -208,18 +229,25 @@ func (e *Exports) Take(
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.handles[handle]
-	if x == nil {
+	if x == nil || x.lost() {
 		return o, -1, wire.StatusNoObject
 	}
+	e.imports++
+	return e.take(x, by, e.imports)
+}
+
+// take is Take of an object, under a number.
+func (e *Exports) take(
+	x *exported, by *Worker, number uint32,
+) (o handover.Object, file int, status uint32) {
 	if file = -1; x.file >= 0 {
 		var err error
 		if file, err = unix.FcntlInt(uintptr(x.file), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			return o, -1, wire.StatusLimit
 		}
 	}
-	e.imports++
 	o = x.Object
-	o.Own, o.Import = x.worker == by, e.imports
+	o.Own, o.Import = x.worker == by, number
 	e.note()
 	return o, file, wire.StatusOk
 }
@@ -261,10 +289,15 @@ func (e *Exports) drop(x *exported) (last bool) {
 	return true
 }
 
-// Ended forgets a worker that is gone, except objects that have handles.
+// Ended forgets a worker that is gone, except objects that have handles. One that had only begun
+// from a record leaves all to the next one.
 func (e *Exports) Ended(w *Worker) {
+	if e.leftAgain(w) {
+		return
+	}
 	e.mu.Lock()
 	w.ended = true
+	e.owesNothing(w)
 	var unused []int
 	var gone []*exported
 	for key, x := range e.offers {
@@ -282,7 +315,8 @@ func (e *Exports) Ended(w *Worker) {
 	handover.CloseFiles(unused)
 }
 
-// Clear ends all handles: those of a driver that is gone.
+// Clear ends all handles: those of a driver that is gone. What programs had that were saved goes
+// with them.
 func (e *Exports) Clear() {
 	e.mu.Lock()
 	var unused []int
@@ -293,7 +327,12 @@ func (e *Exports) Clear() {
 			unused, gone = append(unused, x.file), append(gone, x)
 		}
 	}
+	before := e.before
+	e.before = map[int]*Worker{}
 	e.note(gone...)
 	e.mu.Unlock()
 	handover.CloseFiles(unused)
+	for _, w := range before {
+		e.Ended(w)
+	}
 }

@@ -3,6 +3,7 @@
 package exports
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"testing"
@@ -65,6 +66,9 @@ func (k *kept) next() *Exports {
 	return e
 }
 
+// nobody's program is saved.
+func nobody(int) bool { return false }
+
 // die closes what a process has.
 func (e *Exports) die() {
 	for x := range e.all() {
@@ -100,7 +104,7 @@ func TestOutliveTheProcess(t *testing.T) {
 		one = &Worker{}
 		e.Rejoin(one, 4)
 		e.Rejoin(&Worker{}, 6)
-		e.Rejoined() // the other has ended meanwhile
+		e.Rejoined(nobody) // the other has ended meanwhile
 		if handles, bytes := e.Held(); handles != 3 || bytes != 40 {
 			t.Fatalf("%d handles hold %d bytes", handles, bytes)
 		}
@@ -179,17 +183,34 @@ func TestBadStates(t *testing.T) {
 		little.PutUint32(b[at:], v)
 		return b
 	}
+	of := func(b []byte, at int, v uint32) []byte {
+		little.PutUint32(b[at:], v)
+		return b
+	}
+	owing := func(b []byte, words ...uint32) []byte {
+		for _, v := range words {
+			b = little.AppendUint32(b, v)
+		}
+		return b
+	}
 	object := headBytes
 	twice := with(20, 2)
-	twice = append(twice, twice[object:]...)
+	end := len(twice) - 4 // how much is owed follows the objects
+	twice = append(twice[:end], append(bytes.Clone(twice[object:end]), 0, 0, 0, 0)...)
 	for name, state := range map[string][]byte{
-		"nothing": nil, "version": with(0, 2), "short": k.state[:len(k.state)-1],
+		"nothing": nil, "version": with(0, 1), "short": k.state[:len(k.state)-1],
 		"long": append(slices.Clone(k.state), 0), "more": with(20, 2), "many": with(20, 1<<31),
 		"kind": with(object, 3), "no kind": with(object, 0), "file of a pool": with(object, 2),
 		"channel": with(object+40, 64), "slot": with(object+44, 1),
-		"no slot": with(object+44, none),
-		"handles": with(object+48, 1<<30), "handle 0": with(object+52, 0),
-		"handle twice": with(object+56, 1), "object twice": twice,
+		"of nobody":  of(with(object+44, none), object+40, none),
+		"many bytes": with(object+12, 1<<31),
+		"handles":    with(object+48, 1<<30), "handle 0": with(object+52, 0),
+		"handle twice": with(object+56, 1), "owes less": with(end, 1),
+		"owed nothing":   owing(with(end, 1), 4, 0, 1),
+		"owed to nobody": owing(with(end, 1), 64, 0, 0),
+		"owed without end": owing(with(end, maxOwed+1),
+			slices.Repeat([]uint32{4, 0, 0}, maxOwed+1)...),
+		"object twice": twice,
 	} {
 		files := map[int]int{0: again(t, k.files[0])}
 		e := New(manyFiles)
@@ -207,7 +228,7 @@ func TestBadStates(t *testing.T) {
 
 func FuzzTakeOver(f *testing.F) {
 	f.Add([]byte{})
-	f.Add((&Exports{}).encode())
+	f.Add((&Exports{}).encode(true))
 	f.Fuzz(func(t *testing.T, state []byte) {
 		fd, err := unix.MemfdCreate("object", unix.MFD_CLOEXEC)
 		if err != nil {
@@ -215,7 +236,7 @@ func FuzzTakeOver(f *testing.F) {
 		}
 		e := New(manyFiles)
 		_ = e.TakeOver(state, map[int]int{0: fd})
-		e.Rejoined()
+		e.Rejoined(nobody)
 		e.Clear()
 	})
 }

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package exports
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// A program that goes to a file, or elsewhere, keeps the handles of what it offers: the guest has
+// descriptors. Its worker ends, and so does the memory, whose files are closed. The worker that
+// goes on offers it again under the numbers that it had. Until then it is awaited.
+//
+// A program may import while its worker is about to be saved, or is gone: the guest's driver has
+// its answer at once, and the program's next call of the GPU waits. The object is owed to the
+// worker that goes on.
+//
+// Where the VM is taken elsewhere, the driver's handles go along (State), without files.
+
+// owed is an object that a program has imported while it had no worker.
+type owed struct {
+	number uint32
+	object *exported
+}
+
+// maxOwed bounds how many a program can import meanwhile.
+const maxOwed = 1 << 6
+
+// Leave says that a worker's program is saved, and that the worker is about to end.
+func (e *Exports) Leave(w *Worker) {
+	e.mu.Lock()
+	files := e.leave(w)
+	e.mu.Unlock()
+	handover.CloseFiles(files)
+}
+
+// leave keeps what a worker offers for the one that goes on, and returns the files.
+func (e *Exports) leave(w *Worker) (files []int) {
+	next := &Worker{channel: w.channel}
+	e.before[w.channel] = next
+	e.move(w, next)
+	w.ended, w.begins = true, false
+	var slots []*exported
+	for key, x := range e.offers {
+		if key.worker != next || x.Kind != handover.ObjectMemory || x.gone {
+			continue
+		}
+		if x.file >= 0 {
+			files = append(files, x.file)
+			slots = append(slots, &exported{slot: x.slot})
+		}
+		x.file, x.slot, x.awaited = -1, -1, true
+	}
+	e.note(slots...)
+	return files
+}
+
+// leftAgain is Leave for a worker that begins; false: it doesn't.
+func (e *Exports) leftAgain(w *Worker) bool {
+	e.mu.Lock()
+	begins := w.begins
+	var files []int
+	if begins {
+		files = e.leave(w)
+	}
+	e.mu.Unlock()
+	handover.CloseFiles(files)
+	return begins
+}
+
+// Begins says that a worker begins with a saved program, in its channel. What it offers is taken
+// only if it is awaited. It may end, until it GoesOn.
+func (e *Exports) Begins(w *Worker, channel int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rejoin(w, channel)
+	w.begins = true
+}
+
+// GoesOn says that the worker goes on, after it has offered all again.
+func (e *Exports) GoesOn(w *Worker) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w.begins = false
+}
+
+// Hold says that workers may be about to be saved. LetGo says that all go on, or are about to: they
+// must have what they are owed before.
+func (e *Exports) Hold() { e.hold(true) }
+
+// LetGo ends a Hold.
+func (e *Exports) LetGo() { e.hold(false) }
+
+func (e *Exports) hold(yes bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held = yes
+}
+
+// Owed returns what a worker's program has imported meanwhile.
+func (e *Exports) Owed(w *Worker) (imports []Import) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer e.note()
+	defer e.owesNothing(w)
+	for _, x := range w.owed {
+		if x.object.lost() {
+			continue
+		}
+		if o, file, status := e.take(x.object, w, x.number); status == wire.StatusOk {
+			imports = append(imports, Import{o, file})
+		}
+	}
+	return imports
+}
+
+// owe notes what a worker is to be handed, and owesNothing that there is nothing more.
+func (e *Exports) owe(w *Worker, x owed) {
+	w.owed = append(w.owed, x)
+	e.owing[w] = true
+}
+
+func (e *Exports) owesNothing(w *Worker) {
+	w.owed = nil
+	delete(e.owing, w)
+}
+
+// Import is an object that is handed to a worker, and its file, -1 for none.
+type Import struct {
+	handover.Object
+	File int
+}
+
+// Forget says that a channel's program, which was saved, has ended.
+func (e *Exports) Forget(channel int) {
+	e.mu.Lock()
+	w := e.before[channel]
+	delete(e.before, channel)
+	e.mu.Unlock()
+	if w != nil {
+		e.Ended(w)
+	}
+}
+
+// Saved stands for the worker of a saved program, in Claim; nil: the channel has no such program.
+func (e *Exports) Saved(channel int) *Worker {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.before[channel]
+}
+
+// Owe is Take for a program that is saved, or may be: the worker that goes on is handed the object.
+// by is the worker that the channel has, or nil. Unless it owes, nothing is done.
+func (e *Exports) Owe(
+	handle uint32, channel int, by *Worker,
+) (number, status uint32, owes bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w, x := by, e.handles[handle]
+	if saved := e.before[channel]; saved != nil {
+		w = saved
+	}
+	switch {
+	case w == nil, w == by && !e.held:
+		return 0, wire.StatusOk, false
+	case x == nil || x.lost() && !x.awaited:
+		return 0, wire.StatusNoObject, true
+	case len(w.owed) >= maxOwed:
+		return 0, wire.StatusLimit, true
+	}
+	e.imports++
+	e.owe(w, owed{e.imports, x})
+	e.note()
+	return e.imports, wire.StatusOk, true
+}
+
+// again takes an offer that was awaited, and returns the file that isn't needed.
+func (e *Exports) again(x, offered *exported) (unused int) {
+	if !x.awaited || x.Kind != offered.Kind || x.Bytes != offered.Bytes ||
+		x.Token != offered.Token {
+		return offered.file
+	}
+	x.file, x.GPU, x.awaited = offered.file, offered.GPU, false
+	e.keepFile(x)
+	e.note()
+	return -1
+}
+
+// Lone is how many handles there are of memory that no program has any more: nobody could make it
+// again.
+func (e *Exports) Lone() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.handles {
+		if x.Kind == handover.ObjectMemory && (x.worker == nil || x.gone) {
+			n++
+		}
+	}
+	return n
+}
+
+// State is what goes along with a VM: handles, and what programs offer. Its form is that of a kept
+// state, in which no file has a slot.
+func (e *Exports) State() []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.handles)+len(e.offers)+len(e.owing) == 0 {
+		return nil
+	}
+	return e.encode(false)
+}
+
+// Check says why a State can't be one.
+func Check(state []byte) error {
+	if len(state) == 0 {
+		return nil
+	}
+	e := New(0)
+	return e.decode(state, nil)
+}
+
+// Load takes a State, in place of what there is. The workers that go on with its programs Begin.
+// Until then some may be saved.
+func (e *Exports) Load(state []byte, saved func(channel int) bool) error {
+	e.Clear()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var err error
+	if len(state) > 0 {
+		err = e.decode(state, nil)
+	}
+	if err != nil {
+		e.forgetAll()
+	} else {
+		e.standFor(saved)
+	}
+	e.note()
+	return err
+}
+
+// standFor has something stand for each worker of a saved program.
+func (e *Exports) standFor(saved func(channel int) bool) {
+	for channel := range wire.MaxChannels {
+		if saved(channel) {
+			e.worker(channel)
+		}
+	}
+}
+
+// forgetAll drops what a state has that is wrong.
+func (e *Exports) forgetAll() {
+	clear(e.offers)
+	clear(e.handles)
+	clear(e.before)
+	clear(e.owing)
+	e.bytes = 0
+}
