@@ -40,10 +40,11 @@ func (w *Worker) makeSaving() {
 		GPU: w.gpu, Driver: w.driver, Objects: &w.objects, Buffers: &w.buffers,
 		Contexts: w.contexts, Hello: w.hello, Queue: w.queue, HostFuncs: w.hostFuncs,
 		Pools: w.pools, Graphs: w.graphs, Textures: w.textures, Memory: w.memory,
-		HostMemory: w.hostMemory, Sharing: w.sharing, DeviceMemory: w.suspension,
-		Precopied: w.precopied,
-		Filed:     filed.New(filed.Config{Driver: w.driver, Key: rand.Uint64}),
-		Host:      w.host, Run: w.dispatch,
+		HostMemory: w.hostMemory, Sharing: w.sharing, Imports: w.exports,
+		DeviceMemory: w.suspension,
+		Precopied:    w.precopied,
+		Filed:        filed.New(filed.Config{Driver: w.driver, Key: rand.Uint64}),
+		Host:         w.host, Run: w.dispatch,
 		Told:  w.failure.Told,
 		Fail:  func(result gpubackend.Result) { w.failure.Restore(result, &w.table) },
 		Waits: func() error { return callsWait(w.shortage, w.waiting) },
@@ -103,6 +104,10 @@ func (w *Worker) join() error {
 		w.lost = fmt.Errorf("the program can't go on: %w", err)
 	case err != nil:
 		answer.Error = err.Error()
+	default:
+		if err := errors.Join(w.memory.OfferAgain(), w.pools.OfferAgain()); err != nil {
+			answer.Error = err.Error()
+		}
 	}
 	return w.send(answer)
 }

@@ -57,6 +57,9 @@ func (s *Exports) Number() uint32 {
 	return 0
 }
 
+// GaveOut says that a number was given out before the program went on from a record.
+func (s *Exports) GaveOut(number uint32) { s.offered = max(s.offered, number) }
+
 // Waiting is how many objects were handed over that the guest's library hasn't named.
 func (s *Exports) Waiting() int {
 	s.mu.Lock()

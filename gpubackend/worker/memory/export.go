@@ -5,6 +5,7 @@ package memory
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -44,6 +45,15 @@ func (m *Memory) export(c *call.Call, a command.MemExportToShareableHandle) gpub
 		}
 		s.numbers[x.number] = x
 	}
+	if result := m.tell(x); result != gpubackend.Success {
+		return result
+	}
+	c.Put(command.MemExportToShareableHandleAnswer{Number: uint64(x.number)})
+	return gpubackend.Success
+}
+
+// tell offers exported memory to the device process, under the number that it has.
+func (m *Memory) tell(x *memory) gpubackend.Result {
 	fd, result := m.Driver.ExportMemory(gpubackend.Memory(x.native))
 	if result != gpubackend.Success {
 		return result
@@ -54,11 +64,18 @@ func (m *Memory) export(c *call.Call, a command.MemExportToShareableHandle) gpub
 	}
 	o := handover.Object{Kind: handover.ObjectMemory, Number: x.number, Bytes: x.bytes,
 		Token: x.token}
-	if result := m.Exports.Offer(o, x.device, fd); result != gpubackend.Success {
-		return result
+	return m.Exports.Offer(o, x.device, fd)
+}
+
+// OfferAgain tells the device process of all that was exported before the program went on from a
+// record: descriptors in the guest may stand for it.
+func (m *Memory) OfferAgain() error {
+	for _, x := range m.exchange.numbers {
+		if result := m.tell(x); result != gpubackend.Success {
+			return fmt.Errorf("offer %d bytes without an address again: %w", x.bytes, result.Err())
+		}
 	}
-	c.Put(command.MemExportToShareableHandleAnswer{Number: uint64(x.number)})
-	return gpubackend.Success
+	return nil
 }
 
 // offer offers memory of this process, which is a file, once, as long as it is there: those that

@@ -107,9 +107,11 @@ type fakeExports struct {
 	offered   []handover.Object
 	withdrawn []uint32
 	next      exports.Imported
+	last      uint32 // that was given out before
 }
 
-func (x *fakeExports) Number() uint32 { return uint32(len(x.offered)) + 1 }
+func (x *fakeExports) Number() uint32   { return max(x.last, uint32(len(x.offered))) + 1 }
+func (x *fakeExports) GaveOut(n uint32) { x.last = max(x.last, n) }
 func (x *fakeExports) Offer(o handover.Object, _ uint64, _ int) gpubackend.Result {
 	x.offered = append(x.offered, o)
 	return gpubackend.Success

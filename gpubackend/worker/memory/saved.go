@@ -16,9 +16,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 )
 
-// Saved is all that a Memory knows, if no descriptor of its memory is open. What is in the memory
-// is saved by whoever can read it, whether or not it is mapped. What is another process's is taken
-// again (Join) when all processes have offered what is theirs.
+// Saved is all that a Memory knows. What is in the memory is saved by whoever can read it, whether
+// or not it is mapped. What is another process's is taken again (Join) when all processes have
+// offered what is theirs. What descriptors stand for has the same number as before (OfferAgain).
 type Saved struct {
 	Reserved []addresses.Range
 	Created  []SavedMemory
@@ -32,6 +32,7 @@ type SavedMemory struct {
 	Mappings                   []SavedMapping
 	Token                      uint64 `json:",omitempty"` // 0: it is nobody else's
 	Imported                   bool   `json:",omitempty"`
+	Number                     uint32 `json:",omitempty"` // under which it is exported; 0: it isn't
 }
 
 // SavedMapping is where memory is mapped, and which devices may access it there.
@@ -55,7 +56,8 @@ func (m *Memory) Save() Saved {
 			i = len(s.Created)
 			place[x] = i
 			s.Created = append(s.Created, SavedMemory{Native: x.native, Bytes: x.bytes,
-				Device: x.device, Compression: x.compression, Token: x.token, Imported: x.imported})
+				Device: x.device, Compression: x.compression, Token: x.token,
+				Imported: x.imported, Number: x.number})
 		}
 		return &s.Created[i]
 	}
@@ -146,15 +148,20 @@ func (m *Memory) restoreMemory(
 	s *SavedMemory, next func(handle uint64) error, take func(*memory) error,
 ) error {
 	x := &memory{native: s.Native, bytes: s.Bytes, device: s.Device, compression: s.Compression,
-		token: s.Token, imported: s.Imported}
+		token: s.Token, imported: s.Imported, number: s.Number}
 	if !x.possible() || !allowed.Compression.Has(s.Compression) ||
 		len(s.Handles) == 0 && len(s.Mappings) == 0 ||
 		x.imported && x.token == 0 || m.exchange.tokens[x.token] != nil ||
+		x.number != 0 && (x.token == 0 || m.exchange.numbers[x.number] != nil) ||
 		m.exchange.offered >= maxOffered {
 		return fmt.Errorf("%w has %d bytes that can't be there", errSaved, s.Bytes)
 	}
 	if err := take(x); err != nil {
 		return fmt.Errorf("make %d bytes without an address: %w", s.Bytes, err)
+	}
+	if x.number != 0 {
+		m.exchange.numbers[x.number] = x
+		m.Exports.GaveOut(x.number)
 	}
 	for _, handle := range s.Handles {
 		if err := next(handle); err != nil {

@@ -114,6 +114,12 @@ func TestStrangeMemory(t *testing.T) {
 		"of nobody's handle":  func(s *Saved) { s.Created[0].Handles[0]++ },
 		"twice":               func(s *Saved) { s.Created = append(s.Created, s.Created[0]) },
 		"one token twice":     func(s *Saved) { s.Created[0].Token, s.Created[1].Token = 7, 7 },
+		"a number alone":      func(s *Saved) { s.Created[0].Number = 7 },
+		"one number twice": func(s *Saved) {
+			for i := range 2 {
+				s.Created[i].Token, s.Created[i].Number = uint64(7+i), 7
+			}
+		},
 		"mapped nowhere": func(s *Saved) {
 			s.Created[1].Mappings[0].Base = ReserveBase + 8*page
 		},
@@ -231,6 +237,15 @@ func TestTakenAgain(t *testing.T) {
 	third := again.do(t, 0, gpubackend.OpMemImportFromShareableHandle, 2)
 	if again.memory[third] != again.memory[first] || back.Save().Created[0].Token != o.Token {
 		t.Error("it isn't recognised any more")
+	}
+	known := len(back.exports.offered)
+	if err := back.OfferAgain(); err != nil || len(back.exports.offered) != known+1 ||
+		back.exports.offered[known] != maker.exports.offered[0] {
+		t.Errorf("%v; it offers %+v to the device process, before %+v", err, back.exports.offered,
+			maker.exports.offered[0])
+	}
+	if n := back.exports.Number(); n <= maker.exports.offered[0].Number {
+		t.Errorf("number %d is given twice", n)
 	}
 	took.Created[0].Token = 0
 	if err := newRig().Join(&took, next); err == nil {

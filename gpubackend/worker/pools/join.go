@@ -98,6 +98,20 @@ func (s *Pools) Lacks() error {
 	return nil
 }
 
+// OfferAgain tells the device process of the pools that were exported before the program went on
+// from a record: descriptors in the guest may stand for them.
+func (s *Pools) OfferAgain() error {
+	for _, p := range s.pool {
+		if p == nil || p.number == 0 || p.destroyed {
+			continue
+		}
+		if result := s.tell(p); result != gpubackend.Success {
+			return fmt.Errorf("offer a pool again: %w", result.Err())
+		}
+	}
+	return nil
+}
+
 // Takes says whether there is memory of other processes.
 func (x *Saved) Takes() bool { return len(x.Mapped) > 0 }
 

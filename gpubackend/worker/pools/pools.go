@@ -52,6 +52,7 @@ type Streams interface {
 // Exports has the objects that go to other processes and come from them.
 type Exports interface {
 	Number() uint32
+	GaveOut(number uint32)
 	Offer(o handover.Object, device uint64, file int) gpubackend.Result
 	Withdraw(kind handover.ObjectKind, number uint32)
 	Take(number uint64, kind handover.ObjectKind) (exports.Imported, gpubackend.Result)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
@@ -104,6 +105,20 @@ func (d *fakeDriver) UnmapShared(addr uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 
+// fakeExports notes what is offered.
+type fakeExports struct {
+	Exports
+	last    uint32
+	offered []handover.Object
+}
+
+func (x *fakeExports) Number() uint32   { x.last++; return x.last }
+func (x *fakeExports) GaveOut(n uint32) { x.last = max(x.last, n) }
+func (x *fakeExports) Offer(o handover.Object, _ uint64, _ int) gpubackend.Result {
+	x.offered = append(x.offered, o)
+	return gpubackend.Success
+}
+
 // rig is Pools on a fake device, in a context.
 type rig struct {
 	*Pools
@@ -120,6 +135,7 @@ func bareRig(limit uint64) *rig {
 	log.SetOutput(io.Discard)
 	r.Pools = New(Config{
 		Driver: r.driver, Objects: &r.objects, Contexts: c, Fences: fences.New(r.driver, c),
+		Exports:  &fakeExports{},
 		Withdraw: func(uint64) {}, Log: logrus.NewEntry(log),
 	})
 	r.context = r.objects.Add(object.Context, 1, 0)

@@ -25,6 +25,7 @@ type SavedPool struct {
 	Attributes      []uint64
 	Token           uint64 `json:",omitempty"` // 0: it can't be shared
 	Imported        bool   `json:",omitempty"`
+	Number          uint32 `json:",omitempty"` // under which it is exported; 0: it isn't
 }
 
 // SavedMemory is memory of a pool, or ordinary memory that was freed in a stream.
@@ -55,7 +56,7 @@ func (s *Pools) Save() (*Saved, error) {
 		if p != nil {
 			numbers[p] = i
 			x = SavedPool{handles[uint64(i)], p.device, p.largest, p.attribute[:],
-				p.token, p.imported}
+				p.token, p.imported, p.number}
 		}
 		saved.Pools = append(saved.Pools, x)
 	}
@@ -115,13 +116,16 @@ func (s *Pools) restorePool(i uint64, x *SavedPool, next func(handle uint64) err
 		return nil
 	}
 	p := &pool{device: x.Device, largest: x.Largest, destroyed: x.Handle == 0, token: x.Token,
-		imported: x.Imported}
+		imported: x.Imported, number: x.Number}
 	if copy(p.attribute[:], x.Attributes) != len(p.attribute) ||
 		len(x.Attributes) != len(p.attribute) {
 		return fmt.Errorf("%w: %d has %d attributes", errSaved, i, len(x.Attributes))
 	}
-	if p.imported && p.token == 0 {
-		return fmt.Errorf("%w: %d is nobody's", errSaved, i)
+	if p.token == 0 && (p.imported || p.number != 0) || p.imported && p.number != 0 {
+		return fmt.Errorf("%w: %d is nobody's, or another's", errSaved, i)
+	}
+	if p.number != 0 {
+		s.Exports.GaveOut(p.number)
 	}
 	s.pool = append(s.pool, p)
 	if p.destroyed {

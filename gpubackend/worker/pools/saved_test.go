@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 )
@@ -189,6 +191,24 @@ func TestShareablePoolIsSaved(t *testing.T) {
 	}
 }
 
+// TestExportedPoolAgain: the device process is told of it under the number that it had.
+func TestExportedPoolAgain(t *testing.T) {
+	maker, _ := newMaker(t)
+	h := maker.Objects.Existing(object.Pool, 1)
+	n := uint32(does(t, maker.export, command.MemPoolExportToShareableHandle{Pool: h})[0])
+	made := maker.saved(t)
+	maker.Close()
+	r, err := again(t, &made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := maker.Exports.(*fakeExports).offered
+	if err := r.OfferAgain(); err != nil || len(was) != 1 ||
+		!slices.Equal(r.Exports.(*fakeExports).offered, was) || r.Exports.Number() <= n {
+		t.Errorf("%v; it offers %+v, before %+v", err, r.Exports.(*fakeExports).offered, was)
+	}
+}
+
 // offeredMemory is the first memory that a saved maker offers.
 func offeredMemory(s *Saved) *SavedMemory {
 	for i := range s.Memory {
@@ -218,6 +238,8 @@ func TestDamagedSharedPools(t *testing.T) {
 		"no such pool":   func(o, _ *Saved) { offeredMemory(o).Pool = 2 },
 		"not its own":    func(o, _ *Saved) { o.Pools[1].Imported = true },
 		"nobody's pool":  func(_, x *Saved) { x.Pools[1].Token = 0 },
+		"its number":     func(_, x *Saved) { x.Pools[1].Number = 3 },
+		"any number":     func(o, _ *Saved) { o.Pools[0].Number = 3 },
 		"another's name": func(_, x *Saved) { x.Mapped[0].Name[0]++ },
 		"a cut name":     func(_, x *Saved) { x.Mapped[0].Name = x.Mapped[0].Name[1:] },
 		"other bytes":    func(_, x *Saved) { x.Mapped[0].Bytes++ },

@@ -65,12 +65,17 @@ func (s *Pools) export(c *call.Call, a command.MemPoolExportToShareableHandle) g
 			return gpubackend.OutOfMemory
 		}
 	}
-	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Token: p.token}
-	if result := s.Exports.Offer(o, p.device, -1); result != gpubackend.Success {
+	if result := s.tell(p); result != gpubackend.Success {
 		return result
 	}
 	c.Put(command.MemPoolExportToShareableHandleAnswer{Number: uint64(p.number)})
 	return gpubackend.Success
+}
+
+// tell offers an exported pool to the device process, under the number that it has.
+func (s *Pools) tell(p *pool) gpubackend.Result {
+	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Token: p.token}
+	return s.Exports.Offer(o, p.device, -1)
 }
 
 // open takes a pool that the device process has handed over.

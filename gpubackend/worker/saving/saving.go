@@ -167,6 +167,12 @@ type Sharing interface {
 	Join(s *sharing.Saved, next func(handle uint64) error) error
 }
 
+// Imports are what the device process has handed over.
+type Imports interface {
+	// Waiting is how many the program hasn't named yet.
+	Waiting() int
+}
+
 // DeviceMemory is the program's, wherever it is.
 type DeviceMemory interface {
 	All() []gpubackend.Piece
@@ -207,6 +213,7 @@ type Config struct {
 	Memory     Memory
 	HostMemory HostMemory
 	Sharing    Sharing
+	Imports    Imports
 	// DeviceMemory is the memory that was planned to be moved or saved.
 	DeviceMemory DeviceMemory
 	Precopied    Precopied

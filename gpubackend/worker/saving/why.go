@@ -26,10 +26,11 @@ var (
 	errUsed    = errors.New("busy: its work goes on")
 	errJoins   = errors.New("it waits for what other programs share with it")
 	errNothing = errors.New("it hasn't begun to use the GPU")
+	errImports = errors.New("it is about to import what another program shares")
 )
 
-// Begun says whether the program has begun to use the GPU.
-func (s *Saving) Begun() bool { return s.Hello.IsOpen() }
+// Begun says whether the program has begun to use the GPU, and has named all that it imports.
+func (s *Saving) Begun() bool { return s.Hello.IsOpen() && s.Imports.Waiting() == 0 }
 
 // Unsavable says why the program can't be saved now; nil: it can.
 func (s *Saving) Unsavable() error {
@@ -121,6 +122,9 @@ func (s *Saving) code(list []journal.Executed) error {
 
 // underWay says what is still under way, or has failed in a program that as a whole hasn't.
 func (s *Saving) underWay(failed bool) error {
+	if s.Imports.Waiting() > 0 {
+		return errImports
+	}
 	if _, waits := s.HostFuncs.Told(); waits {
 		return errHost // calls may wait for it
 	}

@@ -146,6 +146,7 @@ type (
 		s, offered, joined sharing.Saved
 		lacks, gone        error
 	}
+	fakeImports      int
 	fakeDeviceMemory struct {
 		d    *device
 		list []gpubackend.Piece
@@ -202,6 +203,7 @@ func (s *fakeSharing) Opened(uint64) bool             { return false }
 func (s *fakeSharing) Lacks() error                   { return s.lacks }
 func (s *fakeSharing) Save() sharing.Saved            { return s.s }
 func (s *fakeSharing) Restore(x *sharing.Saved) error { s.offered = *x; return nil }
+func (i *fakeImports) Waiting() int                   { return int(*i) }
 func (m *fakeDeviceMemory) All() []gpubackend.Piece   { return m.list }
 
 func (m *fakeMemory) Join(*memory.Saved, func(handle uint64) error) error { return nil }
@@ -306,6 +308,7 @@ type world struct {
 	memory     fakeMemory
 	hostMemory fakeHostMemory
 	sharing    fakeSharing
+	imports    fakeImports
 	onDevice   fakeDeviceMemory
 	waits      error
 	told       gpubackend.Result
@@ -362,7 +365,7 @@ func newWorld(t *testing.T) *world {
 		GPU: "0", Driver: &w.device, Objects: &w.objects, Contexts: &w.contexts, Hello: &w.hello,
 		Queue: &w.queue, HostFuncs: &w.hostFuncs, History: &w.history, Pools: &w.pools,
 		Graphs: &w.graphs, Textures: &w.textures, Memory: &w.memory, HostMemory: &w.hostMemory,
-		Sharing: &w.sharing, DeviceMemory: &w.onDevice, Precopied: &w.changed,
+		Sharing: &w.sharing, Imports: &w.imports, DeviceMemory: &w.onDevice, Precopied: &w.changed,
 		Filed: &w.filed,
 		Waits: func() error { return w.waits }, Run: w.make,
 		Told: func() gpubackend.Result { return w.told },
