@@ -21,6 +21,9 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
+// keepClosed has the programs close what descriptors they have: with these, a device can't be away.
+const keepClosed = "keep closed"
+
 // TestDeviceIsAway takes the device out of a VM whose programs compute all the time, and plugs
 // another one in: into the same QEMU, and into one to which the VM was migrated meanwhile. The
 // programs wait and find what they had. None fails, and /dev/paracuda never disappears.
@@ -28,7 +31,7 @@ func TestDeviceIsAway(t *testing.T) {
 	needsReleases(t)
 	rounds, image := migrations(t, 2, 5), keepingRoot(t)
 	inReleases(t, migrators, "10.0", func(t *testing.T, version string) {
-		m := newMoving(t, version, image)
+		m := newMovingThat(t, keepClosed, version, image)
 		for i := range rounds {
 			file := m.detach(fmt.Sprint("file-", i), "1h")
 			if i%2 == 0 {
@@ -74,7 +77,7 @@ func TestGenericDeviceIsAway(t *testing.T) {
 	generic := []string{"--carrier", "generic", "--wait", "2m"}
 	m.attach(m.serve(), generic...)
 	m.g.expect("guest: device", 1)
-	m.g.tell("keep")
+	m.g.tell(keepClosed)
 	m.compute()
 	answer := m.g.qmpWith("migrate", "uri", "exec:cat >/dev/null")
 	if !strings.Contains(answer, "blocked by non-migratable device") {
@@ -91,7 +94,7 @@ func TestGenericDeviceIsAway(t *testing.T) {
 // that was plugged in meanwhile isn't theirs: new programs use it.
 func TestDeviceStaysAway(t *testing.T) {
 	needsQEMU(t)
-	m := newMoving(t, migrators[0], keepingRoot(t))
+	m := newMovingThat(t, keepClosed, migrators[0], keepingRoot(t))
 	m.detach("file", "20s")
 	m.attach(m.serve())
 	m.g.expect("has not come back: its programs lose it", 1)

@@ -159,10 +159,16 @@ func keepingRoot(t *testing.T) string {
 // newMoving boots a VM, with more options for QEMU, and starts its programs.
 func newMoving(t *testing.T, version, image string, more ...string) *moving {
 	t.Helper()
+	return newMovingThat(t, "keep", version, image, more...)
+}
+
+// newMovingThat is the same, with what the VM is told.
+func newMovingThat(t *testing.T, keep, version, image string, more ...string) *moving {
+	t.Helper()
 	m := &moving{t: t, program: qemuProgram(t, version), image: image, dir: t.TempDir()}
 	m.start(more...)
 	m.g.expect("guest: device", 1)
-	m.g.tell("keep")
+	m.g.tell(keep)
 	m.compute()
 	return m
 }

@@ -236,7 +236,13 @@ func (p *policyRig) damaged(t *testing.T, file string) {
 // other.
 func TestInAFileThroughDeviceProcesses(t *testing.T) {
 	boots(t)
-	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, "keeps"), "0")
+	inAFileThroughDeviceProcesses(t, "keeps")
+}
+
+// inAFileThroughDeviceProcesses does so while a program computes.
+func inAFileThroughDeviceProcesses(t *testing.T, program string) {
+	t.Helper()
+	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, program), "0")
 	file, n := "", 0
 	inFile := func() bool {
 		r.state(t)

@@ -10,16 +10,13 @@ import (
 // TestSharedSuspendedToAFile suspends a VM to a file and resumes it from there, again and again,
 // while two processes compute in turn, in memory that one has of the other, by a handle, by a
 // descriptor and of a pool, and wait for each other's events. The workers of both end, and others
-// go on. Memory is opened again now and then, by what was handed on at the beginning.
+// go on. Memory is opened again now and then, by what was handed on at the beginning, by
+// descriptors that are open meanwhile, and by some that lie in a socket.
 func TestSharedSuspendedToAFile(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keepsshared"), "0")
 		p.allGoOn(t, 2)
-		until(t, p.limit, "the descriptors are closed", func() bool {
-			m := p.answer(t).Movable
-			return m != nil && m.Now
-		})
 		file := filepath.Join(t.TempDir(), "state")
 		for range times(3, 20) {
 			p.must(t, "suspend", "--to", file)
@@ -30,4 +27,11 @@ func TestSharedSuspendedToAFile(t *testing.T) {
 			p.allGoOn(t, 2)
 		}
 	})
+}
+
+// TestSharedThroughDeviceProcesses does the same, and kills and replaces the device process
+// meanwhile.
+func TestSharedThroughDeviceProcesses(t *testing.T) {
+	boots(t)
+	inAFileThroughDeviceProcesses(t, "keepsshared")
 }

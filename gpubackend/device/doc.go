@@ -41,7 +41,7 @@
 //	processes          process.go (packages workers, movers, child) packages opening (who gets a
 //	                   worker), reach (and the mover) and ahead (warm workers, an idle VM);
 //	                   takenover.go (those of the device process before: package takeover)
-//	what they share    packages objects and exports
+//	what they share    packages objects and exports; descriptors.go (when programs are saved)
 //	memory             packages ram, accounts and suspend
 //	saved              packages savedstate (the VM, for its front end), saving (its programs, there
 //	                   and in a file) and infile (another process goes on from that); migration.go

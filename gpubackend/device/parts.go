@@ -102,7 +102,7 @@ func (d *Device) joinMemory() {
 	d.away = away.New(away.Config{
 		Tell: d.settings.GoesAway, Answer: c.Timeouts.Answer,
 		Stays: func() error {
-			if d.descriptors() > 0 {
+			if n, _ := d.exports.Held(); n > 0 {
 				return errors.New("programs in it hold descriptors of GPU memory: end them first")
 			}
 			return nil
@@ -121,21 +121,17 @@ func (d *Device) joinMemory() {
 	d.place = d.newPlace()
 }
 
-// descriptors is how many descriptors of GPU memory and pools programs in the VM hold.
-func (d *Device) descriptors() int {
-	n, _ := d.exports.Held()
-	return n
-}
-
 // newSuspension makes the part that moves device memory out and in.
 func (d *Device) newSuspension() *suspend.Suspension {
 	return suspend.New(suspend.Config{
 		Hold: func() []suspend.Worker {
 			d.ahead.Empty() // of warm workers
+			d.exports.Hold()
 			return d.serving.Suspended()
 		},
 		GoOn: func() {
 			d.away.Stay()
+			d.handOwed()
 			d.serving.GoOn()
 			d.ahead.Refill()
 		},
@@ -164,14 +160,19 @@ func (d *Device) newSaving() *saving.Saving {
 	return saving.New(saving.Config{
 		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension, Known: d.away.Key,
 		Channels: int(d.settings.Told().Channels), Run: d.run, Bound: d.settings.MemoryBound,
-		Descriptors: d.descriptors,
+		Descriptors: d.exports.Lone,
 		Had: func(w saving.Worker) map[uint64]uint64 {
 			return d.accounts.OfEach(w.(*workers.Worker))
 		},
 		Serving: func() []saving.Served { return served(d.channels.Serving()) },
 		Leave: func(s saving.Served, saved func()) {
-			d.channels.Leave(s.Worker.(*workers.Worker), saved)
+			w := s.Worker.(*workers.Worker)
+			d.channels.Leave(w, func() {
+				d.exports.Leave(&w.Offers)
+				saved()
+			})
 		},
+		GoesOn: func(w saving.Worker) { d.exports.GoesOn(&w.(*workers.Worker).Offers) },
 		Begin: func(
 			p *saving.Program, from saving.Source, still func() bool,
 		) (saving.Worker, error) {
@@ -205,7 +206,8 @@ func (d *Device) joinChannels() {
 		Guard:  d.guard, Log: d.log,
 	})
 	d.channels = channels.New(channels.Config{
-		Channels: int(d.settings.Told().Channels), RAM: d.ram, Saved: d.saving,
+		Channels: int(d.settings.Told().Channels), RAM: d.ram,
+		Saved:     savedPrograms{d.saving, d.exports},
 		Strangers: d.strangers,
 		Lingering: d.movers.Lingering, Idle: d.suspension.Idle,
 		Grace: func() time.Duration { return d.settings.Now().Settings.StopGrace },
@@ -256,7 +258,8 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 		Accounts: d.accounts, Exports: d.exports, Settings: d.settings, RAM: d.ram,
 		Left: d.movers.AwaitLeft, Starts: starts, Held: d.suspension.Held, Saved: d.saving.Has,
 		Rejoin: d.suspension.Rejoin, Joins: d.reach.Joins,
-		Start: t.Start, Answer: t.Answer, Run: d.run, Log: d.log,
+		HandOwed: func(channel int) { d.objects.HandOwed(channel) },
+		Start:    t.Start, Answer: t.Answer, Run: d.run, Log: d.log,
 	})
 	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: t.Start, Log: d.log}
 }
@@ -298,8 +301,8 @@ func (d *Device) joinFrontEnd() {
 	d.saved = savedstate.Of(savedstate.Config{
 		Version: c.Version, Control: d.control, Greeting: d.strangers, Settings: d.settings,
 		Stays: d.channels.Stays, Serves: func() bool { return len(d.channels.Serving()) > 0 },
-		Descriptors: d.descriptors,
-		Suspension:  d.suspension.State, Copy: d.saving.Copy,
+		Descriptors: d.exports.Lone, Objects: savedObjects{d.exports, d.saving.Has},
+		Suspension: d.suspension.State, Copy: d.saving.Copy,
 		Arrive: func(r io.Reader) (func() error, error) {
 			programs, err := d.saving.Arrive(r)
 			if err != nil {

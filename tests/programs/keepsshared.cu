@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two processes that share memory by a handle, by a descriptor and by a pool, and take turns with
-// it, ordered by events that they share: as many rounds as the argument says, 0 for no end. The
-// other process opens the memory anew now and then. What both have computed is compared each round.
+// it, ordered by events that they share: as many rounds as the first argument says, 0 for no end.
+// The other process opens the memory anew now and then, by descriptors that are open all the time,
+// and one that lies in a socket for some rounds; with a second argument none is open after the
+// beginning. What both have computed is compared each round.
 #include "driver.h"
 #include "processes.h"
 #include <vector>
 
-static const unsigned words = 64, ways = 3, pooled = 1;
+static const unsigned words = 64, ways = 3, pooled = 1, mapped = 2, often = 8;
 static const CUmemAllocationHandleType posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 static __global__ void step(uint32_t *p, uint32_t add) {
@@ -47,7 +49,6 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t bytes, CUdevi
     CHECKCU(cuMemAddressReserve(&p, bytes, 0, 0, 0));
     CHECKCU(cuMemMap(p, bytes, 0, handle, 0));
     CHECKCU(cuMemSetAccess(p, bytes, &access, 1));
-    CHECKCU(cuMemRelease(handle));
     return p;
 }
 
@@ -68,21 +69,62 @@ static int sharePool(Place &p, Handles &h, CUdevice device) {
     return descriptor;
 }
 
-// shareMapped shares memory without an address, and returns its descriptor.
-static int shareMapped(Place &p, Handles &h, CUdevice device) {
+// shareMapped shares memory without an address, and returns its handle.
+static CUmemGenericAllocationHandle shareMapped(Place &p, Handles &h, CUdevice device) {
     CUmemAllocationProp prop = {};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.requestedHandleTypes = posix;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.location.id = device;
     CUmemGenericAllocationHandle handle;
-    int descriptor = -1;
     CHECKCU(cuMemGetAllocationGranularity(&h.bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     CHECKCU(cuMemCreate(&handle, h.bytes, &prop, 0));
+    p.at[mapped] = map(handle, h.bytes, device);
+    return handle;
+}
+
+// exported is a descriptor of memory.
+static int exported(CUmemGenericAllocationHandle handle) {
+    int descriptor = -1;
     CHECKCU(cuMemExportToShareableHandle(&descriptor, handle, posix, 0));
-    p.at[2] = map(handle, h.bytes, device);
     return descriptor;
 }
+
+static int mail[2]; // where a descriptor lies for some rounds
+static bool closes;
+
+// Taken is what the other process has by descriptors.
+struct Taken {
+    CUmemoryPool pool;
+
+    void take(Place &p, const Handles &h, CUdevice device, int memory, int pools) {
+        CUmemGenericAllocationHandle handle;
+        CHECKCU(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)pools, posix, 0));
+        CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)memory, posix));
+        p.at[mapped] = map(handle, h.bytes, device);
+        CHECKCU(cuMemRelease(handle));
+        point(p, h);
+    }
+
+    void point(Place &p, const Handles &h) {
+        CUmemPoolPtrExportData data = h.pooled;
+        CHECKCU(cuMemPoolImportPointer(&p.at[pooled], pool, &data));
+    }
+
+    // again gives that up, and takes it once more.
+    void again(Place &p, const Handles &h, CUdevice device, int memory, int pools) {
+        CHECKCU(cuMemFreeAsync(p.at[pooled], p.stream));
+        CHECKCU(cuStreamSynchronize(p.stream));
+        if (closes) return point(p, h);
+        CHECKCU(cuMemPoolDestroy(pool));
+        CHECKCU(cuMemUnmap(p.at[mapped], h.bytes));
+        CHECKCU(cuMemAddressFree(p.at[mapped], h.bytes));
+        char word;
+        const int sent = Peer{mail[1], 0}.receive(word);
+        take(p, h, device, word == 's' ? sent : memory, pools);
+        close(sent);
+    }
+};
 
 static void other(Peer first) {
     const CUdevice device = openDevice();
@@ -95,24 +137,20 @@ static void other(Peer first) {
     CHECKCU(cuIpcOpenEventHandle(&p.mine, h.yours));
     char word;
     const int pool = first.receive(word);
-    CUmemoryPool imported;
-    CHECKCU(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)pool, posix, 0));
-    CHECKCU(cuMemPoolImportPointer(&p.at[pooled], imported, &h.pooled));
-    close(pool);
-    CUmemGenericAllocationHandle handle;
-    CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, posix));
-    p.at[2] = map(handle, h.bytes, device);
-    close(descriptor);
+    Taken taken;
+    taken.take(p, h, device, descriptor, pool);
+    if (closes) {
+        close(pool);
+        close(descriptor);
+    }
     for (int i = 0; i < h.rounds || !h.rounds; i++) {
         first.hear('t');
         p.turn(true, 2 * i + 1);
-        if (i % 8 == 7) {
+        if (i % often == often - 1) {
             CHECKCU(cuStreamSynchronize(p.stream));
             CHECKCU(cuIpcCloseMemHandle(p.at[0]));
             CHECKCU(cuIpcOpenMemHandle(&p.at[0], h.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-            CHECKCU(cuMemFreeAsync(p.at[pooled], p.stream));
-            CHECKCU(cuStreamSynchronize(p.stream));
-            CHECKCU(cuMemPoolImportPointer(&p.at[pooled], imported, &h.pooled));
+            taken.again(p, h, device, descriptor, pool);
         }
         first.say('t');
     }
@@ -121,6 +159,8 @@ static void other(Peer first) {
 
 int main(int argc, char **argv) {
     const int rounds = atoi(argv[1]);
+    closes = argc > 2;
+    REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, mail) == 0);
     Peer peer = start(other);
     const CUdevice device = openDevice();
     Handles h = {};
@@ -136,18 +176,25 @@ int main(int argc, char **argv) {
     CHECKCU(cuIpcGetEventHandle(&h.mine, p.mine));
     CHECKCU(cuIpcGetEventHandle(&h.yours, p.yours));
 
-    const int pool = sharePool(p, h, device), descriptor = shareMapped(p, h, device);
+    const int pool = sharePool(p, h, device);
+    const CUmemGenericAllocationHandle memory = shareMapped(p, h, device);
+    const int descriptor = exported(memory);
     for (CUdeviceptr at : p.at) CHECKCU(cuMemsetD8(at, 0, words * 4));
     CHECKCU(cuCtxSynchronize());
     peer.send(h, descriptor);
-    close(descriptor);
     peer.send('p', pool);
     close(pool);
+    if (closes) close(descriptor);
 
     uint32_t want[words] = {}, has[ways][words];
     int i;
     for (i = 0; i < rounds || !rounds; i++) {
         p.turn(i > 0, 2 * i);
+        if (!closes && i % often == often / 2) { // the other process takes it some rounds later
+            const int sent = exported(memory);
+            Peer{mail[0], 0}.send(i % (2 * often) < often ? 's' : 'o', sent);
+            close(sent);
+        }
         peer.say('t');
         peer.hear('t');
         CHECKCU(cuStreamWaitEvent(p.stream, p.yours, 0));

@@ -48,6 +48,9 @@ type Objects struct {
 func (o *Objects) Export(channel int, number uint32) (handle, status uint32) {
 	w, limit, ok := o.Worker(channel)
 	if !ok {
+		if saved := o.Exports.Saved(channel); saved != nil {
+			return o.Exports.Claim(saved, number, limit)
+		}
 		return 0, wire.StatusBadRequest
 	}
 	handle, status = o.Exports.Claim(w.Offers, number, limit)
@@ -62,9 +65,13 @@ func (o *Objects) Export(channel int, number uint32) (handle, status uint32) {
 }
 
 // Import hands the object of a handle to a channel's worker and returns the number by which the
-// worker knows it.
+// worker knows it. If the program is about to be saved, or is, that is done before a worker goes on
+// with it (HandOwed).
 func (o *Objects) Import(channel int, handle uint32) (number, status uint32) {
 	w, _, ok := o.Worker(channel)
+	if number, status, owes := o.Exports.Owe(handle, channel, w.Offers); owes {
+		return number, status
+	}
 	if !ok {
 		return 0, wire.StatusBadRequest
 	}
@@ -72,6 +79,24 @@ func (o *Objects) Import(channel int, handle uint32) (number, status uint32) {
 	if status != wire.StatusOk {
 		return 0, status
 	}
+	return o.hand(w, channel, object, file)
+}
+
+// HandOwed hands a channel's worker what its program has imported before the worker went on.
+func (o *Objects) HandOwed(channel int) {
+	w, _, ok := o.Worker(channel)
+	if !ok {
+		return
+	}
+	for _, x := range o.Exports.Owed(w.Offers) {
+		o.hand(w, channel, x.Object, x.File)
+	}
+}
+
+// hand hands a worker an object, and closes its file.
+func (o *Objects) hand(
+	w Peer, channel int, object handover.Object, file int,
+) (number, status uint32) {
 	m := &handover.Message{Kind: handover.KindImport, Object: &object}
 	var fds []int
 	if file >= 0 {

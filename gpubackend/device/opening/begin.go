@@ -117,7 +117,11 @@ func (o *Opening) handOver(as *channels.Assignment, b *beginning, warm *workers.
 		return nil, nil, err
 	}
 	o.Accounts.Serve(w, entry, b.PID)
-	o.Exports.Serves(&w.Offers, b.channel)
+	if b.saved != nil {
+		o.Exports.Begins(&w.Offers, b.channel)
+	} else {
+		o.Exports.Serves(&w.Offers, b.channel)
+	}
 	o.RAM.Use(func(mem *guestmem.Memory) {
 		m, fds := o.message(as, b, w, mem)
 		ready, err = w.Conn().Ask(m, fds)

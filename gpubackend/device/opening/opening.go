@@ -71,6 +71,8 @@ type Config struct {
 	// Rejoin is told the position of a worker that was taken over; nil: it is gone. It says whether
 	// the worker goes on.
 	Rejoin func(suspend.Worker, *suspend.Standing) bool
+	// HandOwed hands a worker that was taken over what its program has imported meanwhile.
+	HandOwed func(channel int)
 	// Joins is told of a worker that has a connection to the mover.
 	Joins func(*workers.Worker)
 	// Run runs a part of this package on a goroutine, and survives its faults.

@@ -41,6 +41,7 @@ func (o *Opening) meet(w *workers.Worker) {
 	o.Channels.Rejoins(w, standing.Paused)
 	if o.Rejoin(w, &suspend.Standing{Still: standing.Still, Out: standing.Out,
 		Image: standing.Image, Kept: standing.Kept}) {
+		o.HandOwed(w.Channel())
 		w.Tell(&handover.Message{Kind: handover.KindGoOn}, nil)
 	}
 }

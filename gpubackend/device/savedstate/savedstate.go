@@ -2,9 +2,10 @@
 
 // Package savedstate saves and loads the device's part of a VM, which the front end takes along
 // when it saves or migrates its VM. That is what the driver was told when it greeted the device,
-// and relies on. The record of the VM's programs follows, if it has any (package savedvm). If they
-// are in a file, a description of the file follows instead: its size as a u32, its bytes, and their
-// CRC-32.
+// and relies on. What the driver's handles stand for follows, if it has any (package exports), and
+// the CRC-32 of that. Then the record of the VM's programs follows, if it has any (package
+// savedvm). If they are in a file, a description of the file follows instead: its size as a u32,
+// its bytes, and their CRC-32.
 //
 // # Who owns what
 //
@@ -22,6 +23,7 @@
 package savedstate
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -40,6 +42,7 @@ type State struct {
 	Sequence   uint32 // of the settings
 	Greeted    uint32 // there is a driver
 	Programs   uint32 // what follows
+	Objects    uint32 // bytes of what the driver's handles stand for, which follow, too
 	Vouchers   uint64 // where the driver vouches for pages
 	Sum        uint32 // CRC-32 of all before it
 }
@@ -54,9 +57,9 @@ const (
 var magic = [8]byte{'p', 'a', 'r', 'a', 'c', 'u', 'd', 'a'}
 
 // Bytes is the size of a state.
-const Bytes = 52
+const Bytes = 56
 
-const format = 3
+const format = 4
 
 // ErrState marks a state that can't be used.
 var ErrState = errors.New("the saved VM's state")
@@ -74,7 +77,7 @@ func (s *State) Encode() []byte {
 	return b
 }
 
-// Read reads a state, and no more. After one without programs the stream must end.
+// Read reads a state, and no more. After one that nothing follows the stream must end.
 func Read(r io.Reader) (*State, error) {
 	var b [Bytes]byte
 	switch n, err := io.ReadFull(r, b[:]); {
@@ -96,12 +99,44 @@ func Read(r io.Reader) (*State, error) {
 	case s.Programs > InFile || s.Programs != None && s.Greeted == 0:
 		return nil, fmt.Errorf("%w has programs in a form that this version doesn't know", ErrState)
 	}
-	if s.Programs == None {
+	if s.Programs == None && s.Objects == 0 {
 		if err := End(r); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// EncodeObjects encodes what handles stand for, as it follows a state.
+func EncodeObjects(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return binary.LittleEndian.AppendUint32(bytes.Clone(b), crc32.ChecksumIEEE(b))
+}
+
+// ReadObjects is the reverse. It reads at most so many bytes, and no more than these. If nothing
+// else follows the state, the stream must end.
+func (s *State) ReadObjects(r io.Reader, most uint32) ([]byte, error) {
+	if s.Objects == 0 {
+		return nil, nil
+	}
+	if s.Objects > most {
+		return nil, fmt.Errorf("%w has handles in %d bytes, at most %d", ErrState, s.Objects, most)
+	}
+	n := int(s.Objects)
+	b, err := io.ReadAll(io.LimitReader(r, int64(n)+4))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
+	case len(b) != n+4:
+		return nil, fmt.Errorf("%w is cut short", ErrState)
+	case crc32.ChecksumIEEE(b[:n]) != binary.LittleEndian.Uint32(b[n:]):
+		return nil, fmt.Errorf("%w is damaged: a checksum is wrong", ErrState)
+	case s.Programs == None:
+		return b[:n], End(r)
+	}
+	return b[:n], nil
 }
 
 // EncodeFile encodes the description of a file, as it follows a state.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -54,6 +55,13 @@ type File interface {
 	Unused()
 }
 
+// Objects are what the driver's handles stand for: exports.Exports.
+type Objects interface {
+	State() []byte
+	// Load takes a state, which Check has found to be one, in place of what there is.
+	Load(state []byte) error
+}
+
 // Config is what is saved, and the functions that load it.
 type Config struct {
 	Version  uint32 // of the protocol
@@ -62,8 +70,10 @@ type Config struct {
 	Settings Settings
 	Stays    func() error // why a channel's program can't be saved
 	Serves   func() bool  // there is a program with a worker
-	// Descriptors is how many descriptors of GPU memory programs hold, which can't be saved.
+	// Descriptors is how many descriptors are of memory that no program has any more, which can't
+	// be saved.
 	Descriptors func() int
+	Objects     Objects
 	Suspension  func() suspend.State
 	// Copy writes the programs. Arrive begins to read them, and finds errors before anything is
 	// done; take makes workers of them.
@@ -85,11 +95,12 @@ func Of(c Config) *VM { return &VM{c} }
 
 // Save writes the VM. Nothing ends: it may go on here.
 func (v *VM) Save(w io.Writer) error {
-	why, s := v.Stays(), v.State()
+	why, s, objects := v.Stays(), v.State(), v.config.Objects.State()
 	if why != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, why)
 	}
-	if _, err := w.Write(s.Encode()); err != nil {
+	s.Objects = uint32(len(objects))
+	if _, err := w.Write(append(s.Encode(), EncodeObjects(objects)...)); err != nil {
 		return fmt.Errorf("save: %w", err)
 	}
 	switch s.Programs {
@@ -118,7 +129,8 @@ func (v *VM) Stays() error {
 	}
 	switch {
 	case v.config.Descriptors() > 0:
-		return errors.New("programs in it hold descriptors of GPU memory: end them first")
+		return errors.New("programs in it hold descriptors of GPU memory of programs that have " +
+			"ended, or have released it: end them first")
 	case v.config.Control.Unanswered():
 		return errors.New("a request of its driver isn't answered yet: try again")
 	case v.config.Suspension() == suspend.Suspended && v.config.Serves():
@@ -156,10 +168,17 @@ func (v *VM) Load(r io.Reader) error {
 	if err := v.suits(s); err != nil {
 		return err
 	}
+	objects, err := s.ReadObjects(r, exports.MostState)
+	if err == nil {
+		err = exports.Check(objects)
+	}
+	if err != nil {
+		return err
+	}
 	// Before there are workers, which may want the mover at once.
 	vouchers := v.config.Control.Vouchers()
 	v.config.Control.SetVouchers(s.Vouchers)
-	if err := v.takeWhatFollows(s, r); err != nil {
+	if err := v.takeWhatFollows(s, objects, r); err != nil {
 		v.config.Control.SetVouchers(vouchers)
 		return err
 	}
@@ -173,27 +192,34 @@ func (v *VM) Load(r io.Reader) error {
 }
 
 // takeWhatFollows takes the programs that follow a state, in place of those here.
-func (v *VM) takeWhatFollows(s *State, r io.Reader) error {
+func (v *VM) takeWhatFollows(s *State, objects []byte, r io.Reader) error {
 	switch s.Programs {
 	case None:
 		v.config.Forget()
 		v.config.File.Unused()
-		return nil
+		return v.config.Objects.Load(objects)
 	case InFile:
-		return v.config.File.Take(r)
+		if err := v.config.File.Take(r); err != nil {
+			return err
+		}
+		return v.config.Objects.Load(objects)
 	}
 	defer v.config.File.Unused()
-	return v.takePrograms(bufio.NewReaderSize(r, streamBuffer))
+	return v.takePrograms(objects, bufio.NewReaderSize(r, streamBuffer))
 }
 
 // takePrograms makes workers of a stream's programs, in place of those here.
-func (v *VM) takePrograms(r io.Reader) error {
+func (v *VM) takePrograms(objects []byte, r io.Reader) error {
 	take, err := v.config.Arrive(r)
 	if err != nil {
 		return err
 	}
 	v.config.Forget()
-	if err := take(); err != nil {
+	err = v.config.Objects.Load(objects)
+	if err == nil {
+		err = take()
+	}
+	if err != nil {
 		return err
 	}
 	if err := End(r); err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -25,6 +27,8 @@ type fake struct {
 	runs        bool
 	unanswered  bool
 	descriptors int
+	objects     []byte // what handles stand for
+	loads       error
 	suspension  suspend.State
 	stays       error
 	copies      error  // what Copy says after half of its programs
@@ -62,6 +66,13 @@ func (f *fake) Take(r io.Reader) error {
 	return err
 }
 
+func (f *fake) State() []byte { return f.objects }
+func (f *fake) Load(state []byte) error {
+	f.note("load")
+	f.objects = state
+	return f.loads
+}
+
 func (f *fake) copy(w io.Writer) error {
 	if _, err := io.WriteString(w, f.programs); err != nil {
 		return err
@@ -90,12 +101,76 @@ func (f *fake) vm() *VM {
 		Version: 3, Control: f, Greeting: f, Settings: f,
 		Stays:       func() error { return f.stays },
 		Serves:      func() bool { return f.serves },
-		Descriptors: func() int { return f.descriptors },
-		Suspension:  func() suspend.State { return f.suspension },
-		Copy:        f.copy, Arrive: f.arrive, File: f,
+		Descriptors: func() int { return f.descriptors }, Objects: f,
+		Suspension: func() suspend.State { return f.suspension },
+		Copy:       f.copy, Arrive: f.arrive, File: f,
 		Forget:  func() { f.note("forget") },
 		Greeted: func() { f.note("greeted") },
 	})
+}
+
+// someObjects is what a handle of a pool stands for.
+func someObjects() []byte {
+	var w exports.Worker
+	e := exports.New(1 << 10)
+	e.Receive(&w, &handover.Message{
+		Object: &handover.Object{Kind: handover.ObjectPool, Number: 3, Token: 5},
+	}, nil)
+	e.Claim(&w, 3, 0)
+	return e.State()
+}
+
+// TestDamagedObjects leave the device as it is.
+func TestDamagedObjects(t *testing.T) {
+	var saved bytes.Buffer
+	from := newFake("programs")
+	from.objects = someObjects()
+	if err := from.vm().Save(&saved); err != nil {
+		t.Fatal(err)
+	}
+	n := len(from.objects)
+	other := bytes.Clone(from.objects)
+	other[0]++ // another version
+	another := newFake("programs")
+	another.objects = other
+	var strange bytes.Buffer
+	if err := another.vm().Save(&strange); err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct {
+		b   []byte
+		err error
+	}{
+		"cut":      {saved.Bytes()[:Bytes+n/2], ErrState},
+		"no sum":   {saved.Bytes()[:Bytes+n], ErrState},
+		"no state": {strange.Bytes(), exports.ErrState},
+	} {
+		f := newFake("")
+		if err := f.vm().Load(bytes.NewReader(x.b)); !errors.Is(err, x.err) || f.did != nil {
+			t.Errorf("%s: %v, it did %q", name, err, f.did)
+		}
+	}
+	for i := range n + 4 {
+		b := bytes.Clone(saved.Bytes())
+		b[Bytes+i] ^= 1
+		f := newFake("")
+		if err := f.vm().Load(bytes.NewReader(b)); !errors.Is(err, ErrState) || f.did != nil {
+			t.Errorf("byte %d is another: %v, it did %q", i, err, f.did)
+		}
+	}
+	s := from.vm().State()
+	s.Objects = 5
+	if _, err := s.ReadObjects(strings.NewReader("12345sums"), 4); !errors.Is(err, ErrState) {
+		t.Errorf("more than there may be: %v", err)
+	}
+	s.Programs = None
+	b := append(EncodeObjects([]byte("12345")), 0)
+	if _, err := s.ReadObjects(bytes.NewReader(b), 5); !errors.Is(err, ErrState) {
+		t.Errorf("a byte behind it: %v", err)
+	}
+	if b, err := s.ReadObjects(bytes.NewReader(b[:9]), 5); err != nil || string(b) != "12345" {
+		t.Errorf("%q, %v", b, err)
+	}
 }
 
 // newFake is a VM with a driver, and a program if there are any.
@@ -111,11 +186,13 @@ func newFake(programs string) *fake {
 // it doesn't have.
 func TestVMGoesOn(t *testing.T) {
 	for programs, want := range map[string][]string{
-		"":         {"forget", "unused", "greeted"},
-		"programs": {"arrive", "forget", "take", "unused", "greeted"},
+		"":         {"forget", "unused", "load", "greeted"},
+		"programs": {"arrive", "forget", "load", "take", "unused", "greeted"},
 	} {
 		var b bytes.Buffer
-		if err := newFake(programs).vm().Save(&b); err != nil {
+		from := newFake(programs)
+		from.objects = someObjects()
+		if err := from.vm().Save(&b); err != nil {
 			t.Fatal(err)
 		}
 		there := newFake("")
@@ -126,7 +203,8 @@ func TestVMGoesOn(t *testing.T) {
 		}
 		if there.generation != 7 || !there.greeted || there.settings.Sequence != 6 ||
 			there.programs != programs || there.vouchers != 1<<33 ||
-			programs != "" && there.taken != 1<<33 || !slices.Equal(there.did, want) {
+			programs != "" && there.taken != 1<<33 ||
+			!bytes.Equal(there.objects, from.objects) || !slices.Equal(there.did, want) {
 			t.Errorf("%q: %+v", programs, there)
 		}
 	}
@@ -135,15 +213,15 @@ func TestVMGoesOn(t *testing.T) {
 // TestVMInAFile takes along what must be known of that, to a device that may be suspended itself.
 func TestVMInAFile(t *testing.T) {
 	from, there := newFake(""), newFake("")
-	from.file, from.suspension = "the file", suspend.Suspended
+	from.file, from.suspension, from.objects = "the file", suspend.Suspended, someObjects()
 	var b bytes.Buffer
 	if err := from.vm().Save(&b); err != nil {
 		t.Fatal(err)
 	}
 	there.suspension = suspend.Suspended
 	err := there.vm().Load(&b)
-	if err != nil || there.file != "the file" ||
-		!slices.Equal(there.did, []string{"take file", "greeted"}) {
+	if err != nil || there.file != "the file" || !bytes.Equal(there.objects, from.objects) ||
+		!slices.Equal(there.did, []string{"take file", "load", "greeted"}) {
 		t.Errorf("%v, %+v", err, there)
 	}
 }
@@ -157,7 +235,8 @@ func TestVMWithoutDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := there.vm().Load(&b)
-	if err != nil || there.greeted || !slices.Equal(there.did, []string{"forget", "unused"}) {
+	if err != nil || there.greeted || !slices.Equal(there.did,
+		[]string{"forget", "unused", "load"}) {
 		t.Errorf("%v, %+v", err, there)
 	}
 }
@@ -208,9 +287,11 @@ func TestWhatIsRefused(t *testing.T) {
 		"head": {func(f *fake) { f.arrives = bad }, "", bad,
 			[]string{"arrive", "unused"}},
 		"middle": {func(f *fake) { f.takes = bad }, "", bad,
-			[]string{"arrive", "forget", "take", "unused"}},
+			[]string{"arrive", "forget", "load", "take", "unused"}},
+		"handles": {func(f *fake) { f.loads = bad }, "", bad,
+			[]string{"arrive", "forget", "load", "unused"}},
 		"more": {func(*fake) {}, "+", ErrState,
-			[]string{"arrive", "forget", "take", "forget", "unused"}},
+			[]string{"arrive", "forget", "load", "take", "forget", "unused"}},
 	} {
 		f := newFake("")
 		x.change(f)

@@ -82,7 +82,7 @@ func (a *Arrival) Take() error {
 		})
 	})
 	if err == nil {
-		err = join(list)
+		err = a.saving.join(list)
 	}
 	if err != nil {
 		end(list)

@@ -84,16 +84,21 @@ func (s *Saving) begin(from *savedvm.State) (list []*begun, err error) {
 		})
 	})
 	if err == nil {
-		err = join(list)
+		err = s.join(list)
 	}
 	return list, err
 }
 
 // join has each worker take what others share with it, one after the other.
-func join(list []*begun) error {
+func (s *Saving) join(list []*begun) error {
 	for _, x := range list {
 		if err := x.worker.Join(); err != nil {
 			return fmt.Errorf("%v: %w", x.Program, err)
+		}
+	}
+	for _, x := range list {
+		if s.config.GoesOn != nil {
+			s.config.GoesOn(x.worker)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// described says that descriptors are open.
+// described says that descriptors are open of what nobody has.
 func (s *Saving) described() error {
 	if s.config.Descriptors == nil || s.config.Descriptors() == 0 {
 		return nil
@@ -21,8 +21,8 @@ func (s *Saving) described() error {
 }
 
 // errDescriptors is why a VM isn't saved: nobody could make the descriptors' memory again.
-var errDescriptors = errors.New("programs hold descriptors of GPU memory or pools: " +
-	"they must close them first")
+var errDescriptors = errors.New("programs hold descriptors of GPU memory of programs that have " +
+	"ended, or have released it: they must close them first")
 
 // Movable says which programs couldn't be saved, and why, apart from what is under way; nil: all
 // could, for all that is known. Their workers are asked, all at the same time, while the programs

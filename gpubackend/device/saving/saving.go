@@ -154,9 +154,12 @@ type Config struct {
 	// Known is the key by which the VM will be recognised when its device was away; "": it doesn't
 	// go.
 	Known func() string
-	// Descriptors is how many descriptors of GPU memory and pools are open in the VM, which aren't
-	// saved; nil: there never are any.
+	// Descriptors is how many descriptors in the VM are of memory that no program has any more,
+	// which can't be saved; nil: there never are any.
 	Descriptors func() int
+	// GoesOn is told of each worker that has begun from a record, when all have joined; nil: nobody
+	// wants to know.
+	GoesOn func(Worker)
 	// Resumed is told that a channel's program isn't saved any more, and begins again.
 	Resumed func(channel int)
 	// Noted is called when InFile has changed; nil: nobody wants to know. The lock of the channels

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
+	"github.com/paracuda/paracuda/gpubackend/exports"
+)
+
+// savedPrograms are those in a file, and what descriptors in the guest have of them.
+type savedPrograms struct {
+	*saving.Saving
+	exports *exports.Exports
+}
+
+// Forget implements channels.Saved.
+func (s savedPrograms) Forget(channel int) {
+	s.Saving.Forget(channel)
+	s.exports.Forget(channel)
+}
+
+// handOwed hands workers, which are about to go on, what their programs have imported meanwhile.
+func (d *Device) handOwed() {
+	d.exports.LetGo()
+	for _, w := range d.channels.Serving() {
+		d.objects.HandOwed(w.Channel())
+	}
+}
+
+// savedObjects are what the driver's handles stand for, as it goes along with the VM.
+type savedObjects struct {
+	*exports.Exports
+	saved func(channel int) bool
+}
+
+// Load implements savedstate.Objects.
+func (c savedObjects) Load(state []byte) error { return c.Exports.Load(state, c.saved) }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// TestSavedProgramsExportAndImport: a program that is saved, and so has no worker, gets handles of
+// what it has offered. What it imports is handed to its next worker before that goes on, and so is
+// what it imports when it is about to be saved.
+func TestSavedProgramsExportAndImport(t *testing.T) {
+	const channel, none = 1, 2
+	e, handed := exports.New(1<<20), make(chan handover.Object, 4)
+	notes := func(m *handover.Message) *handover.Message {
+		if m.Kind == handover.KindImport {
+			handed <- *m.Object
+		}
+		return polite(m)
+	}
+	first := newWorker(t, e, notes)
+	workers := map[int]*worker{channel: first}
+	o := newObjects(workers, e)
+	e.Serves(&first.offers, channel)
+	handle, status := o.Export(channel, 5)
+	if status != wire.StatusOk {
+		t.Fatalf("export: status %d", status)
+	}
+	e.Hold()
+	var numbers []uint32
+	imports := func(channel int, want uint32) {
+		t.Helper()
+		number, status := o.Import(channel, handle)
+		if status != want {
+			t.Errorf("import: status %d, want %d", status, want)
+		}
+		if status == wire.StatusOk {
+			numbers = append(numbers, number)
+		}
+	}
+	imports(channel, wire.StatusOk)
+	e.Leave(&first.offers)
+	delete(workers, channel)
+	imports(channel, wire.StatusOk)
+	imports(none, wire.StatusBadRequest)
+	if again, status := o.Export(channel, 5); status != wire.StatusOk || again == handle {
+		t.Errorf("export once more: handle %d, status %d", again, status)
+	}
+	if _, status := o.Export(none, 5); status != wire.StatusBadRequest {
+		t.Errorf("export of a channel without a program: status %d", status)
+	}
+	if len(handed) > 0 {
+		t.Error("a worker that is about to end was handed something")
+	}
+
+	next := newWorker(t, e, notes)
+	e.Begins(&next.offers, channel)
+	workers[channel] = next
+	if err := next.peer.Conn.Request(&handover.Message{Kind: handover.KindSync}, nil,
+		handover.KindSynced, time.Minute); err != nil { // it offers again
+		t.Fatal(err)
+	}
+	e.GoesOn(&next.offers)
+	e.LetGo()
+	o.HandOwed(none)
+	o.HandOwed(channel)
+	if len(handed) != len(numbers) {
+		t.Fatalf("%d objects are handed over, want %d", len(handed), len(numbers))
+	}
+	for _, number := range numbers {
+		if x := <-handed; x.Import != number || x.Bytes != 4096 || !x.Own {
+			t.Errorf("%+v, want it by the number %d", x, number)
+		}
+	}
+	imports(channel, wire.StatusOk)
+	if x := <-handed; x.Import != numbers[len(numbers)-1] {
+		t.Errorf("%+v, want what was imported last", x)
+	}
+	e.Clear()
+}
