@@ -245,9 +245,13 @@ func inAFileThroughDeviceProcesses(t *testing.T, program string) {
 	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, program), "0")
 	file, n := "", 0
 	inFile := func() bool {
-		r.state(t)
-		a := r.ask()
-		return a != nil && a.State.Saved
+		var a *admin.Answer
+		until(t, time.Minute, "the device says whether it is in a file", func() bool {
+			r.state(t)
+			a = r.ask() // nil: it was killed since
+			return a != nil && a.State != nil
+		})
+		return a.State.Saved
 	}
 	to := func() {
 		file, n = filepath.Join(t.TempDir(), strconv.Itoa(n)), n+1
