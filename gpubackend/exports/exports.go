@@ -85,6 +85,12 @@ type exported struct {
 	gone    bool // its worker has it no more
 }
 
+// giveUp returns the file, which is about to be closed. Programs may still be owed the object.
+func (x *exported) giveUp() (file int) {
+	file, x.file = x.file, -1
+	return file
+}
+
 // lost says whether it is memory that nobody can have for now.
 func (x *exported) lost() bool { return x.Kind == handover.ObjectMemory && x.file < 0 }
 
@@ -261,16 +267,15 @@ func (e *Exports) Release(handle uint32) (status uint32) {
 		return wire.StatusNoObject
 	}
 	delete(e.handles, handle)
-	last := e.drop(x)
-	if last {
+	var unused []int
+	if e.drop(x) {
+		unused = []int{x.giveUp()}
 		e.note(x)
 	} else {
 		e.note()
 	}
 	e.mu.Unlock()
-	if last {
-		handover.CloseFiles([]int{x.file})
-	}
+	handover.CloseFiles(unused)
 	return wire.StatusOk
 }
 
@@ -324,7 +329,7 @@ func (e *Exports) Clear() {
 	for handle, x := range e.handles {
 		delete(e.handles, handle)
 		if e.drop(x) {
-			unused, gone = append(unused, x.file), append(gone, x)
+			unused, gone = append(unused, x.giveUp()), append(gone, x)
 		}
 	}
 	before := e.before

@@ -13,7 +13,7 @@ import (
 //
 // A program may import while its worker is about to be saved, or is gone: the guest's driver has
 // its answer at once, and the program's next call of the GPU waits. The object is owed to the
-// worker that goes on.
+// worker that goes on, unless its last handle ends before.
 //
 // Where the VM is taken elsewhere, the driver's handles go along (State), without files.
 
@@ -161,7 +161,7 @@ func (e *Exports) Owe(
 		w = saved
 	}
 	switch {
-	case w == nil, w == by && !e.held:
+	case w == nil, w == by && (!e.held || w.ended):
 		return 0, wire.StatusOk, false
 	case x == nil || x.lost() && !x.awaited:
 		return 0, wire.StatusNoObject, true

@@ -166,6 +166,48 @@ func TestImportedMeanwhile(t *testing.T) {
 	s.Ended(w)
 }
 
+// TestOwedWithoutHandles: what has lost its last handle isn't handed over, and above all no other
+// file that has the number of its file now.
+func TestOwedWithoutHandles(t *testing.T) {
+	for name, end := range map[string]func(*saver){
+		"released": func(s *saver) { s.Release(s.a); s.Release(s.b) },
+		"cleared":  func(s *saver) { s.Clear() },
+	} {
+		s, importer := newSaver(t), &Worker{}
+		s.Serves(importer, channel+1)
+		s.Hold()
+		if _, status, owes := s.Owe(s.a, channel+1, importer); !owes || status != wire.StatusOk {
+			t.Fatalf("status %d, owes %t", status, owes)
+		}
+		end(s)
+		other, err := unix.MemfdCreate("other", unix.MFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.LetGo()
+		for _, x := range s.Owed(importer) {
+			t.Errorf("%s: %+v is handed over", name, x)
+			handover.CloseFiles([]int{x.File})
+		}
+		handover.CloseFiles([]int{other})
+		s.Ended(s.worker)
+		s.Ended(importer)
+	}
+}
+
+// TestNothingIsOwedToTheDead: a worker has ended when its program's import is looked at.
+func TestNothingIsOwedToTheDead(t *testing.T) {
+	s, importer := newSaver(t), &Worker{}
+	s.Serves(importer, channel+1)
+	s.Hold()
+	s.Ended(importer)
+	if _, _, owes := s.Owe(s.a, channel+1, importer); owes || len(s.owing) != 0 {
+		t.Errorf("owes %t, to %d workers", owes, len(s.owing))
+	}
+	s.Clear()
+	s.Ended(s.worker)
+}
+
 // dies has another process take over from this one.
 func (s *saver) dies(k *kept) {
 	s.die()
