@@ -44,6 +44,8 @@ type Exports struct {
 	held    bool             // workers may be about to be saved
 	owing   map[*Worker]bool // those to which objects are owed
 
+	importing sync.RWMutex // locked while held becomes true; taken before mu
+
 	store  Store           // keeps all this for a later process; nil: nothing is kept
 	slots  [Slots]bool     // that have files
 	before map[int]*Worker // of an earlier process, by channel, that haven't rejoined

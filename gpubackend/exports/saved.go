@@ -84,9 +84,20 @@ func (e *Exports) GoesOn(w *Worker) {
 	w.begins = false
 }
 
-// Hold says that workers may be about to be saved. LetGo says that all go on, or are about to: they
-// must have what they are owed before.
-func (e *Exports) Hold() { e.hold(true) }
+// Importing begins an import, which done ends: when a worker has the object, or is owed it.
+func (e *Exports) Importing() (done func()) {
+	e.importing.RLock()
+	return e.importing.RUnlock
+}
+
+// Hold says that workers may be about to be saved, and waits for imports under way: what has been
+// taken already is to be there before a worker is asked to stand still. LetGo says that all go on,
+// or are about to: they must have what they are owed before.
+func (e *Exports) Hold() {
+	e.importing.Lock()
+	defer e.importing.Unlock()
+	e.hold(true)
+}
 
 // LetGo ends a Hold.
 func (e *Exports) LetGo() { e.hold(false) }

@@ -68,6 +68,7 @@ func (o *Objects) Export(channel int, number uint32) (handle, status uint32) {
 // worker knows it. If the program is about to be saved, or is, that is done before a worker goes on
 // with it (HandOwed).
 func (o *Objects) Import(channel int, handle uint32) (number, status uint32) {
+	defer o.Exports.Importing()()
 	w, _, ok := o.Worker(channel)
 	if number, status, owes := o.Exports.Owe(handle, channel, w.Offers); owes {
 		return number, status

@@ -83,3 +83,41 @@ func TestSavedProgramsExportAndImport(t *testing.T) {
 	}
 	e.Clear()
 }
+
+// TestImportIsAwaited: workers aren't asked to stand still before an import that is on its way has
+// arrived.
+func TestImportIsAwaited(t *testing.T) {
+	const channel = 1
+	e, held := exports.New(1<<20), make(chan struct{})
+	w := newWorker(t, e, func(m *handover.Message) *handover.Message {
+		if m.Kind != handover.KindImport {
+			return polite(m)
+		}
+		go func() {
+			e.Hold()
+			close(held)
+		}()
+		select {
+		case <-held:
+			t.Error("workers may be saved before the import is there")
+		case <-time.After(100 * time.Millisecond): // long enough for what must not happen
+		}
+		return polite(m)
+	})
+	o := newObjects(map[int]*worker{channel: w}, e)
+	e.Serves(&w.offers, channel)
+	handle, _ := o.Export(channel, 5)
+	if _, status := o.Import(channel, handle); status != wire.StatusOk {
+		t.Errorf("import: status %d", status)
+	}
+	<-held
+	_, status := o.Import(channel, handle)
+	owed := e.Owed(&w.offers)
+	if status != wire.StatusOk || len(owed) != 1 {
+		t.Errorf("import when workers may be saved: status %d, %d are owed", status, len(owed))
+	}
+	for _, x := range owed {
+		handover.CloseFiles([]int{x.File})
+	}
+	e.Clear()
+}
