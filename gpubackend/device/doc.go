@@ -37,7 +37,8 @@
 //	the device         device.go (the session's) parts.go (which parts there are)
 //	                   config_space.go guard.go (what goes on)
 //	the control queue  package control
-//	channels           packages channels, queues, and strangers (drivers that aren't ours)
+//	channels           packages channels, queues, strangers (drivers that aren't ours) and away
+//	                   (the device is unplugged for a while)
 //	processes          process.go (packages workers, movers, child) packages opening (who gets a
 //	                   worker), reach (and the mover) and ahead (warm workers, an idle VM);
 //	                   takenover.go (those of the device process before: package takeover)
@@ -45,7 +46,10 @@
 //	memory             packages ram, accounts and suspend
 //	saved              packages savedstate (the VM, for its front end), saving (its programs, there
 //	                   and in a file) and infile (another process goes on from that); migration.go
-//	                   (packages outgoing and incoming: device memory ahead of a migration)
-//	sharing the GPU    place.go (package place)
+//	                   (packages outgoing and incoming: device memory ahead of a migration;
+//	                   passes: how it is copied while programs run, also to a file)
+//	the GPUs           place.go (package place: shared with other VMs) and package faults (which
+//	                   are broken, or gone)
 //	operators          operators.go (packages admin, figures) set.go (package settings)
+//	waiting            package await
 package device

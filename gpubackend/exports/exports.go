@@ -2,6 +2,7 @@
 
 // Package exports keeps objects that outlive the guest process that made them. The guest's driver
 // has handles of them, one for each descriptor of its programs; this process has their files.
+// While a program is saved, the memory that it has made is in its record, and there is no file.
 //
 // # Who owns what
 //
@@ -13,8 +14,8 @@
 // # Who may lie
 //
 // Workers and the guest. An offer that makes no sense is ignored. Offers, handles and their memory
-// are bounded, for each worker and in total. So is what a VM brings that comes from elsewhere: the
-// handles of its driver, and which programs have what these name.
+// are bounded, for each worker and in total. A VM that comes from another device process brings the
+// handles of its driver, and says which program has what each of them names: that is bounded, too.
 //
 // # Files
 //

@@ -36,7 +36,7 @@
 //	fences             points in streams
 //	maps               pinned pages that commands name, and their uses
 //	addresses          mappings of the address space, counted
-//	endings            what goes with a context that ends
+//	endings            what goes with a context that ends; failure: the error of one that failed
 //	protocol           commands that are steps of the protocol itself
 //	known              what structures of the guest's may hold
 //
@@ -55,19 +55,26 @@
 //	green              green contexts and resources
 //	textures           textures, surfaces, arrays
 //	suspension         device memory that is moved out, and in again; kept: copies of it that
-//	                   stay for the next time
+//	                   stay for the next time; sectors: checksums of it
 //	history            the commands that made the objects, kept, and executed again
 //	saving             writes all that a program has to a file, and makes it again
 //	saved              what goes to a file of what is the worker's own
+//	filed              which device memory is in the file that the program went on from
+//	precopied          which device memory was copied while the program ran
 //
 // # Who owns what
 //
 // One goroutine, locked to its thread, owns the queue, the arena, the objects, the rooms and the
-// Driver, and runs loop. A second one reads the control connection to the device process and hands
-// over whole messages; the loop answers them between commands. Two more come into play when the
-// loop is held up inside a call of the driver's, which may wait for a stream that waits for the
-// guest: one looks after host functions (package hostfuncs says what it shares with the loop), the
-// other reports a call that never ends (watchdog). Nothing else is shared.
+// Driver, and runs loop. A second one reads the control connection to the device process. It obeys
+// messages that don't need the loop, and hands over the others, whole; the loop answers those
+// between commands. Two more come into play when the loop is held up inside a call of the driver's,
+// which may wait for a stream that waits for the guest: one looks after host functions (package
+// hostfuncs says what it shares with the loop), the other reports a call that never ends
+// (watchdog). Further ones answer other workers (offers), and end a worker that has too much memory
+// (watchdog).
+//
+// The worker has the descriptor of all of the guest's memory, and maps only what it touches
+// (guestmem.NewSparse).
 //
 // # Who may lie
 //
