@@ -27,7 +27,7 @@ func (m *Memory) Regions() []Region {
 	return out
 }
 
-// ShrinkSealed reports whether no part of the memory can be cut off by its front-end.
+// ShrinkSealed reports whether no part of the memory can be cut off by its front end.
 func (m *Memory) ShrinkSealed() bool {
 	for i := range m.maps {
 		if !m.maps[i].shrinkSealed {

@@ -30,7 +30,7 @@ var (
 	ErrClosed = errors.New("guest memory is closed")
 )
 
-// Region is one piece of guest memory, as the front-end describes it.
+// Region is one piece of guest memory, as the front end describes it.
 type Region struct {
 	GuestAddr  uint64 // guest-physical address of the first byte
 	Size       uint64 // length in bytes
