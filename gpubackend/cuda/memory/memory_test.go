@@ -305,8 +305,10 @@ func TestStagingLeavesNoFile(t *testing.T) {
 				if err != nil || other == addr || r.heaps[0].backing.imported != -1 {
 					t.Errorf("import at %#x: %v", other, err)
 				}
-				if err := r.Unimport(other); err != nil {
-					t.Error(err)
+				r.x.SetCurrent(0) // the context that had it is gone
+				err = r.Unimport(other)
+				if err != nil || r.Unimport(1) == nil {
+					t.Errorf("unmap: %v, and an address that isn't there", err)
 				}
 				r.Unstage(addr)
 			}

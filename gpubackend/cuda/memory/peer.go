@@ -63,13 +63,14 @@ func (m *Memory) Whose(fd int) (gpu int, ok bool) {
 	return 0, false
 }
 
-// Unimport unmaps imported memory. No copy may be using it.
+// Unimport unmaps imported memory. No copy may be using it. No context needs to be current: that
+// which had it may be gone.
 func (m *Memory) Unimport(addr uint64) error {
-	c := m.contexts.Current()
-	if c == nil {
-		return fmt.Errorf("unmap imported memory: %w", gpubackend.InvalidContext.Err())
+	h := m.heapAt(addr)
+	if h == nil {
+		return fmt.Errorf("unmap imported memory: %w", gpubackend.InvalidValue.Err())
 	}
-	if err := m.heaps[c.GPU].Free(addr); err != nil {
+	if err := h.Free(addr); err != nil {
 		return fmt.Errorf("unmap imported memory: %w", err)
 	}
 	return nil

@@ -10,6 +10,7 @@
 // The worker's loop owns a Sharing, which owns its offers. An allocation is offered once, however
 // many handles the guest asks for, until it is freed in any way: by the guest (Withdraw), with its
 // context (Forget), or by the device (WithdrawIn). An offer ends before its memory does.
+// What a context had of others is unmapped when it has ended: no device knows whose it was.
 //
 // # Who may lie
 //

@@ -197,11 +197,16 @@ func (s *Sharing) WithdrawIn(address, bytes uint64) {
 	}
 }
 
-// Forget ends the offers of a context that is gone, and drops what it had from others.
+// Forget ends the offers of a context that is gone, and gives up what it had from others: the
+// device doesn't know whose that was.
 func (s *Sharing) Forget(context uint64) {
 	for address, x := range s.mapped {
-		if x.context == context {
-			delete(s.mapped, address)
+		if x.context != context {
+			continue
+		}
+		delete(s.mapped, address)
+		if result := s.Driver.UnmapShared(address); result != gpubackend.Success {
+			s.Log.WithError(result.Err()).Warn("unmap another process's memory")
 		}
 	}
 	for address, x := range s.offered {

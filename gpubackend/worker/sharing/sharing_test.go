@@ -4,6 +4,7 @@ package sharing
 
 import (
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -150,6 +151,22 @@ func TestMemoryGoesFromOneToAnother(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestForgottenMemoryIsUnmapped: what a context had from others ends with it, and nothing else.
+func TestForgottenMemoryIsUnmapped(t *testing.T) {
+	one, other := newRig(), newRig()
+	name := one.do(t, 0, gpubackend.OpIpcGetMemHandle, 4096)
+	at := other.do(t, 0, gpubackend.OpIpcOpenMemHandle, name...)
+	other.Forget(other.current.current + 1)
+	if len(other.driver.unmapped) != 0 {
+		t.Error("memory of another context is unmapped")
+	}
+	other.Forget(other.current.current)
+	if !slices.Equal(other.driver.unmapped, at[1:]) || other.Has(at[1], 1) {
+		t.Errorf("unmapped %x, want %x", other.driver.unmapped, at[1:])
+	}
+	one.Close()
 }
 
 func TestEventsGoFromOneToAnother(t *testing.T) {
