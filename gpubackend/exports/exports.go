@@ -67,7 +67,8 @@ type Worker struct {
 	channel         int  // that it serves
 
 	begins bool   // from a record: if it ends, another one may go on
-	owed   []owed // what its program has imported while it had no worker
+	waits  bool   // all that its program imports is owed to it, until HandOwed
+	owed   []owed // what its program has imported meanwhile
 }
 
 // offer names an object: its worker, and its number there.

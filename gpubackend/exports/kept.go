@@ -246,7 +246,7 @@ func (e *Exports) decodeOwed(b []byte, objects []*exported) error {
 		if len(w.owed) == maxOwed {
 			return fmt.Errorf("%w: channel %d is owed too much", ErrState, channel)
 		}
-		e.owe(w, owed{little.Uint32(b[4:]), objects[place]})
+		e.owe(w, owed{little.Uint32(b[4:]), objects[place], true})
 	}
 	return nil
 }
@@ -324,7 +324,7 @@ func (e *Exports) Rejoin(w *Worker, channel int) {
 }
 
 func (e *Exports) rejoin(w *Worker, channel int) {
-	w.channel = channel
+	w.channel, w.waits = channel, true
 	if was := e.before[channel]; was != nil {
 		delete(e.before, channel)
 		e.move(was, w)

@@ -21,6 +21,7 @@ import (
 type owed struct {
 	number uint32
 	object *exported
+	again  bool // an earlier process may have handed it over
 }
 
 // maxOwed bounds how many a program can import meanwhile.
@@ -108,38 +109,47 @@ func (e *Exports) hold(yes bool) {
 	e.held = yes
 }
 
-// Owed returns what a worker's program has imported meanwhile.
-func (e *Exports) Owed(w *Worker) (imports []Import) {
+// HandOwed has hand hand a worker what its program has imported meanwhile, before it goes on. Each
+// file is hand's own, -1 for none. All is owed until all is handed over: if this process dies
+// meanwhile, the next one does the same Again.
+func (e *Exports) HandOwed(w *Worker, hand func(handover.Object, int)) {
+	e.importing.Lock()
+	defer e.importing.Unlock()
+	for _, x := range e.owedTo(w) {
+		hand(x.Object, x.file)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer e.note()
-	defer e.owesNothing(w)
+	e.owesNothing(w)
+	e.note()
+}
+
+// owedTo describes what a worker is owed.
+func (e *Exports) owedTo(w *Worker) (list []exported) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, x := range w.owed {
 		if x.object.lost() {
 			continue
 		}
 		if o, file, status := e.take(x.object, w, x.number); status == wire.StatusOk {
-			imports = append(imports, Import{o, file})
+			o.Again = x.again
+			list = append(list, exported{Object: o, file: file})
 		}
 	}
-	return imports
+	return list
 }
 
-// owe notes what a worker is to be handed, and owesNothing that there is nothing more.
+// owe notes what a worker is to be handed, and owesNothing that it has all. Until then what its
+// program imports comes later, in order.
 func (e *Exports) owe(w *Worker, x owed) {
-	w.owed = append(w.owed, x)
+	w.owed, w.waits = append(w.owed, x), true
 	e.owing[w] = true
 }
 
 func (e *Exports) owesNothing(w *Worker) {
-	w.owed = nil
+	w.owed, w.waits = nil, false
 	delete(e.owing, w)
-}
-
-// Import is an object that is handed to a worker, and its file, -1 for none.
-type Import struct {
-	handover.Object
-	File int
 }
 
 // Forget says that a channel's program, which was saved, has ended.
@@ -172,7 +182,7 @@ func (e *Exports) Owe(
 		w = saved
 	}
 	switch {
-	case w == nil, w == by && (!e.held || w.ended):
+	case w == nil, w == by && (!e.held && !w.waits || w.ended):
 		return 0, wire.StatusOk, false
 	case x == nil || x.lost() && !x.awaited:
 		return 0, wire.StatusNoObject, true
@@ -180,7 +190,7 @@ func (e *Exports) Owe(
 		return 0, wire.StatusLimit, true
 	}
 	e.imports++
-	e.owe(w, owed{e.imports, x})
+	e.owe(w, owed{number: e.imports, object: x})
 	e.note()
 	return e.imports, wire.StatusOk, true
 }

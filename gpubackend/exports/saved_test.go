@@ -150,15 +150,15 @@ func TestImportedMeanwhile(t *testing.T) {
 	offered(t, s.Exports, w, 8, 20)
 	s.GoesOn(w)
 	s.LetGo()
-	got := s.Owed(w)
+	got := s.handed(w)
 	for _, x := range got {
-		handover.CloseFiles([]int{x.File})
+		handover.CloseFiles([]int{x.file})
 	}
 	if len(got) != maxOwed || got[0].Import != first || got[0].Bytes != s.size || !got[0].Own ||
-		got[0].File < 0 || got[1].Import != second || got[1].Token != 77 || got[1].File != -1 {
+		got[0].file < 0 || got[1].Import != second || got[1].Token != 77 || got[1].file != -1 {
 		t.Errorf("%d are handed over, first %+v", len(got), got[:2])
 	}
-	if again := s.Owed(w); len(again) != 0 {
+	if again := s.handed(w); len(again) != 0 {
 		t.Errorf("%d are handed over twice", len(again))
 	}
 	taken(t, s.Exports, late, w, wire.StatusOk)
@@ -185,9 +185,9 @@ func TestOwedWithoutHandles(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.LetGo()
-		for _, x := range s.Owed(importer) {
+		for _, x := range s.handed(importer) {
 			t.Errorf("%s: %+v is handed over", name, x)
-			handover.CloseFiles([]int{x.File})
+			handover.CloseFiles([]int{x.file})
 		}
 		handover.CloseFiles([]int{other})
 		s.Ended(s.worker)
@@ -203,6 +203,75 @@ func TestNothingIsOwedToTheDead(t *testing.T) {
 	s.Ended(importer)
 	if _, _, owes := s.Owe(s.a, channel+1, importer); owes || len(s.owing) != 0 {
 		t.Errorf("owes %t, to %d workers", owes, len(s.owing))
+	}
+	s.Clear()
+	s.Ended(s.worker)
+}
+
+// handed is what a worker is handed before it goes on.
+func (s *saver) handed(w *Worker) (list []exported) {
+	s.HandOwed(w, func(o handover.Object, file int) {
+		list = append(list, exported{Object: o, file: file})
+	})
+	return list
+}
+
+// TestNothingIsHandedBeforeAWorkerGoesOn: neither to one that was taken over, nor to one that
+// begins with a saved program. What an earlier process may have handed over is marked.
+func TestNothingIsHandedBeforeAWorkerGoesOn(t *testing.T) {
+	for name, begin := range map[string]func(*saver, *kept){
+		"taken over": func(s *saver, k *kept) {
+			s.Hold()
+			s.Owe(s.pool, channel, s.worker)
+			s.die()
+			s.Exports, s.worker = k.next(), &Worker{}
+			s.Rejoin(s.worker, channel)
+		},
+		"saved": func(s *saver, _ *kept) {
+			s.Leave(s.worker)
+			s.Owe(s.pool, channel, nil)
+			s.worker = &Worker{}
+			s.Begins(s.worker, channel)
+			s.GoesOn(s.worker)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &kept{t: t, files: map[int]int{}}
+			s := newSaver(t)
+			s.KeepIn(k)
+			begin(s, k)
+			if _, _, owes := s.Owe(s.pool, channel, s.worker); !owes {
+				t.Error("it is handed something before what it is owed")
+			}
+			got := s.handed(s.worker)
+			if len(got) != 2 || got[0].Again != (name == "taken over") || got[1].Again ||
+				got[0].Import >= got[1].Import {
+				t.Errorf("it is handed %+v", got)
+			}
+			if _, _, owes := s.Owe(s.pool, channel, s.worker); owes {
+				t.Error("it is still owed something, though it goes on")
+			}
+			s.Clear()
+			s.Ended(s.worker)
+		})
+	}
+}
+
+// TestDiesInTheMiddle: what a process that dies was about to hand over is owed afterwards.
+func TestDiesInTheMiddle(t *testing.T) {
+	k := &kept{t: t, files: map[int]int{}}
+	s := newSaver(t)
+	s.KeepIn(k)
+	s.Hold()
+	number, _, _ := s.Owe(s.pool, channel, s.worker)
+	var there []exported
+	s.HandOwed(s.worker, func(handover.Object, int) {
+		next, w := &saver{Exports: k.next()}, &Worker{}
+		next.Rejoin(w, channel)
+		there = next.handed(w)
+	})
+	if len(there) != 1 || there[0].Import != number || !there[0].Again {
+		t.Errorf("handed over afterwards: %+v, want import %d", there, number)
 	}
 	s.Clear()
 	s.Ended(s.worker)
@@ -230,7 +299,7 @@ func TestOwedAreTakenOver(t *testing.T) {
 	importer = &Worker{}
 	s.Rejoin(importer, channel+1)
 	s.Rejoined(func(of int) bool { return of == channel || of == channel+2 })
-	if got := s.Owed(importer); len(got) != 1 || got[0].Import != number || got[0].Token != 77 {
+	if got := s.handed(importer); len(got) != 1 || got[0].Import != number || got[0].Token != 77 {
 		t.Errorf("it is owed %+v", got)
 	}
 	next, status, owes := s.Owe(s.a, channel+2, nil)

@@ -119,6 +119,8 @@ type Object struct {
 	ID     uint64 // tells objects of the VM apart
 	Own    bool   // that worker offers it itself
 	Import uint32 // by which the guest's library will ask for it
+	// An earlier device process may have handed it over already, after all with lower numbers.
+	Again bool `json:",omitempty"`
 }
 
 // Queue says where a queue's rings are and where it stands: virtqueue.Config without what is always

@@ -89,9 +89,7 @@ func (o *Objects) HandOwed(channel int) {
 	if !ok {
 		return
 	}
-	for _, x := range o.Exports.Owed(w.Offers) {
-		o.hand(w, channel, x.Object, x.File)
-	}
+	o.Exports.HandOwed(w.Offers, func(x handover.Object, file int) { o.hand(w, channel, x, file) })
 }
 
 // hand hands a worker an object, and closes its file.

@@ -112,12 +112,13 @@ func TestImportIsAwaited(t *testing.T) {
 	}
 	<-held
 	_, status := o.Import(channel, handle)
-	owed := e.Owed(&w.offers)
-	if status != wire.StatusOk || len(owed) != 1 {
-		t.Errorf("import when workers may be saved: status %d, %d are owed", status, len(owed))
-	}
-	for _, x := range owed {
-		handover.CloseFiles([]int{x.File})
+	owed := 0
+	e.HandOwed(&w.offers, func(_ handover.Object, file int) {
+		handover.CloseFiles([]int{file})
+		owed++
+	})
+	if status != wire.StatusOk || owed != 1 {
+		t.Errorf("import when workers may be saved: status %d, %d are owed", status, owed)
 	}
 	e.Clear()
 }

@@ -39,9 +39,12 @@ func (o *Opening) meet(w *workers.Worker) {
 		o.Joins(w)
 	}
 	o.Channels.Rejoins(w, standing.Paused)
-	if o.Rejoin(w, &suspend.Standing{Still: standing.Still, Out: standing.Out,
-		Image: standing.Image, Kept: standing.Kept}) {
+	goesOn := o.Rejoin(w, &suspend.Standing{Still: standing.Still, Out: standing.Out,
+		Image: standing.Image, Kept: standing.Kept})
+	if goesOn || !standing.Still {
 		o.HandOwed(w.Channel())
+	}
+	if goesOn {
 		w.Tell(&handover.Message{Kind: handover.KindGoOn}, nil)
 	}
 }

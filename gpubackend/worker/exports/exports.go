@@ -29,6 +29,7 @@ type Exports struct {
 	mu      sync.Mutex
 	waiting map[uint32]Imported // handed over, but not yet named by the guest's library
 	recent  []sent              // offers, which may be lost with a device process
+	last    uint32              // import that was handed over
 	closed  bool
 	offered uint32 // the last number of something that is offered: the loop's alone
 }
@@ -95,11 +96,13 @@ func (s *Exports) Accept(m *handover.Message, fds []int) *handover.Message {
 		answer.Error = "no object"
 	case s.closed:
 		answer.Error = "the process is ending"
+	case m.Object.Again && m.Object.Import <= s.last: // it was named, or is waiting
 	case len(s.waiting) >= MaxWaiting:
 		answer.Error = "too many objects that the process doesn't ask for"
 	default:
 		x.Object = *m.Object
-		s.waiting[m.Object.Import] = x
+		s.last = x.Import
+		s.waiting[x.Import] = x
 		return answer
 	}
 	x.Close()

@@ -73,6 +73,40 @@ func TestObjectsAreOfferedAndWithdrawn(t *testing.T) {
 	}
 }
 
+// TestHandedOverAgain: what an earlier device process has handed over isn't there twice, whether it
+// was named meanwhile or not.
+func TestHandedOverAgain(t *testing.T) {
+	x := newExports(&fakeSender{})
+	hand := func(number uint32, again bool) {
+		t.Helper()
+		o := handover.Object{Kind: handover.ObjectPool, GPU: 11, Import: number, Again: again}
+		m := &handover.Message{Kind: handover.KindImport, Object: &o}
+		if a := x.Accept(m, nil); a.Kind != handover.KindTaken || a.Error != "" {
+			t.Errorf("import %d: %+v", number, a)
+		}
+	}
+	take := func(number uint64, want gpubackend.Result) {
+		t.Helper()
+		if _, got := x.Take(number, handover.ObjectPool); got != want {
+			t.Errorf("object %d: %v, want %v", number, got, want)
+		}
+	}
+	hand(3, false)
+	hand(5, false)
+	take(3, gpubackend.Success)
+	for _, number := range []uint32{3, 5, 6} {
+		hand(number, true)
+	}
+	if n := x.Waiting(); n != 2 {
+		t.Errorf("%d objects wait, want 2", n)
+	}
+	take(3, gpubackend.InvalidValue)
+	take(5, gpubackend.Success)
+	take(6, gpubackend.Success)
+	hand(1, false) // of a device process that counts anew
+	take(1, gpubackend.Success)
+}
+
 // TestGPUsByTheirIDs: processes have numbers of their own for the VM's GPUs.
 func TestGPUsByTheirIDs(t *testing.T) {
 	x := newExports(&fakeSender{})
