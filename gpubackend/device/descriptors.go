@@ -5,6 +5,7 @@ package device
 import (
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
 // savedPrograms are those in a file, and what descriptors in the guest have of them.
@@ -25,6 +26,22 @@ func (d *Device) handOwed() {
 	for _, w := range d.channels.Serving() {
 		d.objects.HandOwed(w.Channel())
 	}
+}
+
+// filed is the VM's suspension, which takes up a file that another process, or host, has written:
+// what programs import is owed to them until it is read.
+type filed struct {
+	*suspend.Suspension
+	exports *exports.Exports
+}
+
+// TakeFile implements infile.Suspension.
+func (f filed) TakeFile() error {
+	err := f.Suspension.TakeFile()
+	if err == nil {
+		f.exports.Hold()
+	}
+	return err
 }
 
 // savedObjects are what the driver's handles stand for, as it goes along with the VM.

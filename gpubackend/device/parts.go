@@ -290,7 +290,8 @@ func (d *Device) joinFrontEnd() {
 		Guard: d.guard, Log: d.log,
 	})
 	d.infile = infile.New(infile.Config{
-		Programs: d.saving, Channels: d.channels.Filed(), Suspension: d.suspension, From: c.From,
+		Programs: d.saving, Channels: d.channels.Filed(),
+		Suspension: filed{d.suspension, d.exports}, From: c.From,
 		Forget: d.forget, Empty: d.ahead.Empty, Goes: d.away.Goes, Used: d.channels.Used,
 		Reclaim: func(channel int) {
 			d.channels.Reclaim(channel, func() bool { return true })
