@@ -129,6 +129,22 @@ func (p *policyRig) must(t *testing.T, name string, options ...string) string {
 	return r.stdout
 }
 
+// mustSave suspends the VM to a file, in a few tries: what a program was about to do may be in the
+// way.
+func (p *policyRig) mustSave(t *testing.T, file string) {
+	t.Helper()
+	for range 50 {
+		r := command(t, time.Minute, root, paracuda, "suspend", "--to", file, p.socket)
+		if r.exit == 0 {
+			return
+		}
+		if !isPassing(r.stderr) {
+			t.Fatalf("suspend --to: exit code %d:%s", r.exit, tail(r.stderr))
+		}
+	}
+	t.Fatal("suspend --to was refused 50 times")
+}
+
 // TestSuspendedToAFile suspends a VM to a file and resumes it from there, again and again, while a
 // program computes and compares. Its worker ends, and another one goes on. From the second time on
 // only what has changed is written to the file.

@@ -19,7 +19,7 @@ func TestSharedSuspendedToAFile(t *testing.T) {
 		p.allGoOn(t, 2)
 		file := filepath.Join(t.TempDir(), "state")
 		for range times(3, 20) {
-			p.must(t, "suspend", "--to", file)
+			p.mustSave(t, file)
 			if a := p.answer(t); len(a.Programs) != 0 || used(a) != 0 {
 				t.Fatalf("%+v, %d bytes are used, want no program, none", a.Programs, used(a))
 			}

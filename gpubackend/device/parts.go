@@ -126,7 +126,6 @@ func (d *Device) newSuspension() *suspend.Suspension {
 	return suspend.New(suspend.Config{
 		Hold: func() []suspend.Worker {
 			d.ahead.Empty() // of warm workers
-			d.exports.Hold()
 			return d.serving.Suspended()
 		},
 		GoOn: func() {
@@ -165,6 +164,7 @@ func (d *Device) newSaving() *saving.Saving {
 			return d.accounts.OfEach(w.(*workers.Worker))
 		},
 		Serving: func() []saving.Served { return served(d.channels.Serving()) },
+		Hold:    d.exports.Hold,
 		Leave: func(s saving.Served, saved func()) {
 			w := s.Worker.(*workers.Worker)
 			d.channels.Leave(w, func() {

@@ -42,7 +42,7 @@ type Exports struct {
 	ids     uint64 // given to objects
 	imports uint32 // given to imports
 	bounds  exportBounds
-	held    bool             // workers may be about to be saved
+	held    bool             // workers, which stand still, are about to be saved
 	owing   map[*Worker]bool // those to which objects are owed
 
 	importing sync.RWMutex // locked while held becomes true; taken before mu

@@ -324,7 +324,7 @@ func (e *Exports) Rejoin(w *Worker, channel int) {
 }
 
 func (e *Exports) rejoin(w *Worker, channel int) {
-	w.channel, w.waits = channel, true
+	w.channel = channel
 	if was := e.before[channel]; was != nil {
 		delete(e.before, channel)
 		e.move(was, w)

@@ -11,9 +11,9 @@ import (
 // descriptors. Its worker ends, and so does the memory, whose files are closed. The worker that
 // goes on offers it again under the numbers that it had. Until then it is awaited.
 //
-// A program may import while its worker is about to be saved, or is gone: the guest's driver has
-// its answer at once, and the program's next call of the GPU waits. The object is owed to the
-// worker that goes on, unless its last handle ends before.
+// A program may import while its worker is being saved, or is gone: the guest's driver has its
+// answer at once, and the program's next call of the GPU waits, as the worker stands still. The
+// object is owed to the worker that goes on, unless its last handle ends before.
 //
 // Where the VM is taken elsewhere, the driver's handles go along (State), without files.
 
@@ -75,7 +75,7 @@ func (e *Exports) Begins(w *Worker, channel int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rejoin(w, channel)
-	w.begins = true
+	w.begins, w.waits = true, true
 }
 
 // GoesOn says that the worker goes on, after it has offered all again.
@@ -91,9 +91,9 @@ func (e *Exports) Importing() (done func()) {
 	return e.importing.RUnlock
 }
 
-// Hold says that workers may be about to be saved, and waits for imports under way: what has been
-// taken already is to be there before a worker is asked to stand still. LetGo says that all go on,
-// or are about to: they must have what they are owed before.
+// Hold says that workers, which stand still, are about to be saved, and waits for imports under
+// way: what has been taken already is to be there before a worker writes its record. LetGo says that
+// all go on, or are about to: they must have what they are owed before.
 func (e *Exports) Hold() {
 	e.importing.Lock()
 	defer e.importing.Unlock()

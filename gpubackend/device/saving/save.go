@@ -254,6 +254,9 @@ func (s *Saving) others(list []*leaving) error {
 // leaving are the programs whose workers were drained. One that has started since has nothing to
 // save.
 func (s *Saving) leaving() (list []*leaving) {
+	if s.config.Hold != nil {
+		s.config.Hold()
+	}
 	for _, x := range s.config.Serving() {
 		bytes, ok := s.config.Suspension.Drained(x.Worker)
 		if !ok {

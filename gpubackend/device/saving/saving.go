@@ -138,6 +138,9 @@ type Config struct {
 	Passes *passes.Passes
 	// Serving are the workers that serve a program.
 	Serving func() []Served
+	// Hold is called when all programs stand still, before they are written: what they import from
+	// now on is for the workers that go on. nil: they import nothing.
+	Hold func()
 	// Leave is called for a worker that is to end. If it still serves its channel, saved is called
 	// before anybody can learn that it doesn't.
 	Leave func(s Served, saved func())
