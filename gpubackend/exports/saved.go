@@ -92,8 +92,8 @@ func (e *Exports) Importing() (done func()) {
 }
 
 // Hold says that workers, which stand still, are about to be saved, and waits for imports under
-// way: what has been taken already is to be there before a worker writes its record. LetGo says that
-// all go on, or are about to: they must have what they are owed before.
+// way: what has been taken already is to be there before a worker writes its record. LetGo says
+// that all go on, or are about to: they must have what they are owed before.
 func (e *Exports) Hold() {
 	e.importing.Lock()
 	defer e.importing.Unlock()
