@@ -60,6 +60,9 @@ func (w *worker) connect() *mover {
 	_ = unix.SetNonblock(m.fd, false)
 	b, rights := make([]byte, 64), make([]byte, unix.CmsgSpace(4*2))
 	_, n, _, _, err := unix.Recvmsg(m.fd, b, rights, 0)
+	for err == unix.EINTR {
+		_, n, _, _, err = unix.Recvmsg(m.fd, b, rights, 0)
+	}
 	if err != nil {
 		return nil
 	}
@@ -113,10 +116,13 @@ func (m *mover) send(b []byte, files ...int) {
 
 // answer waits for the mover's answer. false: it has closed the connection, or doesn't answer.
 func (m *mover) answer() (value uint64, is bool) {
-	limit := unix.Timeval{Sec: 5}
+	limit := unix.Timeval{Sec: 30}
 	_ = unix.SetsockoptTimeval(m.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 	b := make([]byte, 64)
 	n, _, err := unix.Recvfrom(m.fd, b, 0)
+	for err == unix.EINTR { // as it has a limit, the kernel doesn't begin it again by itself
+		n, _, err = unix.Recvfrom(m.fd, b, 0)
+	}
 	if err != nil || n < 16 {
 		return 0, false
 	}
