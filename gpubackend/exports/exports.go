@@ -20,7 +20,7 @@
 // # Files
 //
 // exports.go, kept.go (they outlive this process), saved.go (their programs go to a file, or to
-// another process).
+// another process), owed.go (what programs import meanwhile).
 package exports
 
 import (
