@@ -303,20 +303,30 @@ func (m *moving) compute() {
 	for w := patienceOf(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		now, on := m.commands(), 0
 		for name, n := range now {
-			if n >= begin[name]+50 {
+			if n >= begin[name]+aTurn {
 				on++
 			}
 		}
+		m.noneEnds()
 		if on == len(keepers) {
-			break
+			return
 		}
 		if w.over() {
 			log, _ := os.ReadFile(m.device.log)
 			console, _ := os.ReadFile(m.g.console)
-			m.t.Fatalf("the programs' commands were %v and are %v, want 50 more of each\n%s\n%s",
-				begin, now, tail(string(log)), tail(string(console)))
+			m.t.Fatalf("the programs' commands were %v and are %v, want %d more of each\n%s\n%s",
+				begin, now, aTurn, tail(string(log)), tail(string(console)))
 		}
 	}
+}
+
+// aTurn is how many commands a program needs for all that it does again and again: keepsshared
+// imports anew every 8th round of some 10 commands.
+const aTurn = 200
+
+// noneEnds checks that all programs run in the guest.
+func (m *moving) noneEnds() {
+	m.t.Helper()
 	if console, _ := os.ReadFile(m.g.console); strings.Contains(string(console), "has ended") {
 		m.t.Fatalf("a program has ended:\n%s", tail(string(console)))
 	}

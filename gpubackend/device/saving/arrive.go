@@ -86,6 +86,10 @@ func (a *Arrival) Take() error {
 	}
 	if err != nil {
 		end(list)
+	} else if arrived := a.saving.config.Arrived; arrived != nil {
+		for _, x := range list {
+			arrived(x.Channel)
+		}
 	}
 	return a.saving.withRoom(a.record.Programs, err)
 }

@@ -163,6 +163,9 @@ type Config struct {
 	// GoesOn is told of each worker that has begun from a record, when all have joined; nil: nobody
 	// wants to know.
 	GoesOn func(Worker)
+	// Arrived is told of the channel of each worker that Arrive has made, after GoesOn of all: the
+	// worker goes on with its VM, and nobody says when; nil: nobody wants to know.
+	Arrived func(channel int)
 	// Resumed is told that a channel's program isn't saved any more, and begins again.
 	Resumed func(channel int)
 	// Noted is called when InFile has changed; nil: nobody wants to know. The lock of the channels
