@@ -44,6 +44,7 @@ type Exports struct {
 	bounds  exportBounds
 	held    bool             // workers, which stand still, are about to be saved
 	owing   map[*Worker]bool // those to which objects are owed
+	begins  map[int]*Worker  // by channel, from a record: if it ends, another one may go on
 
 	importing sync.RWMutex // locked while held becomes true; taken before mu
 
@@ -66,9 +67,8 @@ type Worker struct {
 	ended           bool // it is gone
 	channel         int  // that it serves
 
-	begins bool   // from a record: if it ends, another one may go on
-	waits  bool   // all that its program imports is owed to it, until HandOwed
-	owed   []owed // what its program has imported meanwhile
+	waits bool   // all that its program imports is owed to it, until HandOwed
+	owed  []owed // what its program has imported meanwhile
 }
 
 // offer names an object: its worker, and its number there.
@@ -120,7 +120,7 @@ func boundsOf(files int) exportBounds {
 // New makes the exports of a process that may have this many descriptors.
 func New(files int) *Exports {
 	return &Exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{},
-		before: map[int]*Worker{}, owing: map[*Worker]bool{},
+		before: map[int]*Worker{}, owing: map[*Worker]bool{}, begins: map[int]*Worker{},
 		bounds: boundsOf(files)}
 }
 
@@ -149,7 +149,7 @@ func (e *Exports) add(x *exported) (unused []int) {
 	if y := e.offers[key]; y != nil {
 		return []int{e.again(y, x)}
 	}
-	if x.worker.ended || x.worker.begins {
+	if x.worker.ended || e.isBeginning(x.worker) {
 		return []int{x.file}
 	}
 	var oldest *exported
@@ -314,7 +314,7 @@ func (e *Exports) Ended(w *Worker) {
 			continue
 		}
 		delete(e.offers, key)
-		x.worker = nil
+		x.worker, x.awaited = nil, false
 		if x.handles == 0 {
 			unused, gone = append(unused, x.file), append(gone, x)
 		}
@@ -324,8 +324,8 @@ func (e *Exports) Ended(w *Worker) {
 	handover.CloseFiles(unused)
 }
 
-// Clear ends all handles: those of a driver that is gone. What programs had that were saved goes
-// with them.
+// Clear ends all handles: those of a driver that is gone. What programs had that were saved, or
+// begin again, goes with them.
 func (e *Exports) Clear() {
 	e.mu.Lock()
 	var unused []int
@@ -338,6 +338,7 @@ func (e *Exports) Clear() {
 	}
 	before := e.before
 	e.before = map[int]*Worker{}
+	clear(e.begins)
 	e.note(gone...)
 	e.mu.Unlock()
 	handover.CloseFiles(unused)

@@ -29,7 +29,7 @@ func (e *Exports) Owe(
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w, x := by, e.handles[handle]
-	if saved := e.before[channel]; saved != nil {
+	if saved := e.saved(channel); saved != nil {
 		w = saved
 	}
 	switch {

@@ -26,7 +26,8 @@ func (e *Exports) leave(w *Worker) (files []int) {
 	next := &Worker{channel: w.channel}
 	e.before[w.channel] = next
 	e.move(w, next)
-	w.ended, w.begins = true, false
+	w.ended = true
+	delete(e.begins, w.channel)
 	var slots []*exported
 	for key, x := range e.offers {
 		if key.worker != next || x.Kind != handover.ObjectMemory || x.gone {
@@ -45,7 +46,7 @@ func (e *Exports) leave(w *Worker) (files []int) {
 // leftAgain is Leave for a worker that begins; false: it doesn't.
 func (e *Exports) leftAgain(w *Worker) bool {
 	e.mu.Lock()
-	begins := w.begins
+	begins := e.isBeginning(w)
 	var files []int
 	if begins {
 		files = e.leave(w)
@@ -61,19 +62,26 @@ func (e *Exports) Begins(w *Worker, channel int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rejoin(w, channel)
-	w.begins, w.waits = true, true
+	w.waits = true
+	e.begins[channel] = w
 }
+
+func (e *Exports) isBeginning(w *Worker) bool { return e.begins[w.channel] == w }
 
 // GoesOn says that the worker goes on, after it has offered all again.
 func (e *Exports) GoesOn(w *Worker) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w.begins = false
+	if e.isBeginning(w) {
+		delete(e.begins, w.channel)
+	}
 }
 
-// Forget says that a channel's program, which was saved, has ended.
+// Forget says that a channel's program, which was saved, has ended. If a worker begins with it, that
+// leaves nothing behind.
 func (e *Exports) Forget(channel int) {
 	e.mu.Lock()
+	delete(e.begins, channel)
 	w := e.before[channel]
 	delete(e.before, channel)
 	e.mu.Unlock()
@@ -82,17 +90,30 @@ func (e *Exports) Forget(channel int) {
 	}
 }
 
-// Saved stands for the worker of a saved program, in Claim; nil: the channel has no such program.
+// Saved stands for the worker of a saved program, in Claim: or it is the one that begins with it.
+// nil: the channel has no such program.
 func (e *Exports) Saved(channel int) *Worker {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.before[channel]
+	return e.saved(channel)
 }
 
-// again takes an offer that was awaited, and returns the file that isn't needed.
+func (e *Exports) saved(channel int) *Worker {
+	if w := e.before[channel]; w != nil {
+		return w
+	}
+	return e.begins[channel]
+}
+
+// again takes an offer that was awaited, and returns the file that isn't needed. A pool may be on
+// another GPU now.
 func (e *Exports) again(x, offered *exported) (unused int) {
-	if !x.awaited || x.Kind != offered.Kind || x.Bytes != offered.Bytes ||
-		x.Token != offered.Token {
+	same := x.Kind == offered.Kind && x.Bytes == offered.Bytes && x.Token == offered.Token
+	if same && x.Kind == handover.ObjectPool {
+		x.GPU = offered.GPU
+		e.note()
+	}
+	if !same || !x.awaited {
 		return offered.file
 	}
 	x.file, x.GPU, x.awaited = offered.file, offered.GPU, false
@@ -101,13 +122,13 @@ func (e *Exports) again(x, offered *exported) (unused int) {
 	return -1
 }
 
-// Lone is how many handles there are of memory that no program has any more: nobody could make it
-// again.
+// Lone is how many handles there are of memory that no program has any more, and that only its file
+// keeps: nobody could make it again.
 func (e *Exports) Lone() (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, x := range e.handles {
-		if x.Kind == handover.ObjectMemory && (x.worker == nil || x.gone) {
+		if x.file >= 0 && (x.worker == nil || x.gone) {
 			n++
 		}
 	}

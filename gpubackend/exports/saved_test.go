@@ -117,9 +117,14 @@ func TestProgramEndsWhileSaved(t *testing.T) {
 		s := newSaver(t)
 		s.Leave(s.worker)
 		end(s)
-		if s.Saved(channel) != nil || s.Lone() != 2 {
-			t.Errorf("%s: %d handles are nobody's", name, s.Lone())
+		if s.Saved(channel) != nil || s.Lone() != 0 {
+			t.Errorf("%s: %d handles are of memory that only they keep", name, s.Lone())
 		}
+		s.Hold()
+		if _, status, _ := s.Owe(s.a, channel+1, &Worker{}); status == wire.StatusOk {
+			t.Errorf("%s: memory that is gone is owed", name)
+		}
+		s.LetGo()
 		next := &Worker{}
 		s.Serves(next, channel)
 		offered(t, s.Exports, next, 7, s.size)
@@ -130,6 +135,68 @@ func TestProgramEndsWhileSaved(t *testing.T) {
 		s.Clear()
 		s.Ended(next)
 	}
+}
+
+// TestEndsWhileItBegins: a program ends while its worker begins, which leaves nothing behind then.
+// The channel's next program has its own worker, and so what it imports.
+func TestEndsWhileItBegins(t *testing.T) {
+	for name, end := range map[string]func(*saver){
+		"forgotten": func(s *saver) { s.Forget(channel) },
+		"cleared":   func(s *saver) { s.Clear() },
+	} {
+		before := files(t)
+		s, w := newSaver(t), &Worker{}
+		s.Leave(s.worker)
+		s.Begins(w, channel)
+		offered(t, s.Exports, w, 7, s.size)
+		end(s)
+		s.Ended(w)
+		next := &Worker{}
+		s.Serves(next, channel)
+		if _, _, owes := s.Owe(s.pool, channel, next); owes || s.Saved(channel) != nil {
+			t.Errorf("%s: there is still something of a program that has ended", name)
+		}
+		s.Clear()
+		s.Ended(next)
+		if n := files(t); n != before || len(s.all()) != 0 {
+			t.Errorf("%s: left: %d files, %d objects", name, n-before, len(s.all()))
+		}
+	}
+}
+
+// TestBeginsMeanwhile: whoever has found no worker for a saved program finds what stands for it,
+// though a worker has begun since.
+func TestBeginsMeanwhile(t *testing.T) {
+	s, w := newSaver(t), &Worker{}
+	s.Leave(s.worker)
+	s.Begins(w, channel)
+	claimed(t, s.Exports, s.Saved(channel), 8, 0, wire.StatusOk)
+	if _, status, owes := s.Owe(s.pool, channel, nil); !owes || status != wire.StatusOk {
+		t.Errorf("status %d, owes %t", status, owes)
+	}
+	s.GoesOn(w)
+	if got := s.handed(w); len(got) != 1 || s.Saved(channel) != nil {
+		t.Errorf("it is handed %+v", got)
+	}
+	s.Clear()
+	s.Ended(w)
+}
+
+// TestPoolOnAnotherGPU: a program that goes on elsewhere has its pools on the GPU that is there.
+func TestPoolOnAnotherGPU(t *testing.T) {
+	s, w := newSaver(t), &Worker{}
+	s.Leave(s.worker)
+	s.Begins(w, channel)
+	for _, x := range []struct{ token, gpu, want uint64 }{{77, 9, 9}, {78, 8, 9}} {
+		pool := handover.Object{Kind: handover.ObjectPool, Number: 3, Token: x.token, GPU: x.gpu}
+		s.Receive(w, &handover.Message{Object: &pool}, nil)
+		if o, _, _ := s.Take(s.pool, w); o.GPU != x.want {
+			t.Errorf("offered again with token %d: it is on GPU %d, want %d", x.token, o.GPU,
+				x.want)
+		}
+	}
+	s.Clear()
+	s.Ended(w)
 }
 
 // TestLone: memory that its program has released, or that ended, can't be made again. Pools can.

@@ -113,6 +113,9 @@ func (v *VM) Save(w io.Writer) error {
 	if err := v.config.Copy(buffered); err != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}
+	if v.config.Descriptors() > 0 { // a call has ended since that released the memory
+		return fmt.Errorf("%w: %w", ErrBusy, errDescriptors)
+	}
 	if err := buffered.Flush(); err != nil {
 		return fmt.Errorf("save: %w", err)
 	}
@@ -129,8 +132,7 @@ func (v *VM) Stays() error {
 	}
 	switch {
 	case v.config.Descriptors() > 0:
-		return errors.New("programs in it hold descriptors of GPU memory of programs that have " +
-			"ended, or have released it: end them first")
+		return errDescriptors
 	case v.config.Control.Unanswered():
 		return errors.New("a request of its driver isn't answered yet: try again")
 	case v.config.Suspension() == suspend.Suspended && v.config.Serves():
@@ -138,6 +140,9 @@ func (v *VM) Stays() error {
 	}
 	return nil
 }
+
+var errDescriptors = errors.New("programs in it hold descriptors of GPU memory of programs that " +
+	"have ended, or have released it: end them first")
 
 // State is what is saved, apart from the programs.
 func (v *VM) State() *State {
@@ -219,14 +224,13 @@ func (v *VM) takePrograms(objects []byte, r io.Reader) error {
 	if err == nil {
 		err = take()
 	}
+	if err == nil {
+		err = End(r)
+	}
 	if err != nil {
-		return err
+		v.config.Forget() // of the VM that doesn't come, too
 	}
-	if err := End(r); err != nil {
-		v.config.Forget()
-		return err
-	}
-	return nil
+	return err
 }
 
 // suits says why this device can't take up a VM with that state.
