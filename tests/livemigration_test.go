@@ -238,8 +238,7 @@ func (m *moving) throughFile() {
 
 // passing are reasons for a refusal that pass: what a program is about to do, or in the middle of,
 // when the VM pauses.
-var passing = []string{"a host function is to run", "it captures a graph",
-	"it is about to import what another program shares"}
+var passing = []string{"a host function is to run", "it captures a graph"}
 
 // isPassing says whether a refusal has such a reason.
 func isPassing(said string) bool {

@@ -141,7 +141,8 @@ func (w *Worker) makeCommon() {
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
-	w.exports = exports.New(w.control, w.hello.GPUs, w.log)
+	w.exports = exports.New(w.control, w.hello.GPUs,
+		func(token uint64) (uint64, int, error) { return w.realm().ReceiveCreated(token) }, w.log)
 }
 
 // makeWaiting makes the room of calls that wait.

@@ -24,7 +24,9 @@ type Sender interface {
 type Exports struct {
 	sender Sender
 	gpus   func() []uint64 // ids of the process's GPUs, by its own numbers
-	log    *logrus.Entry
+	// receive returns memory that a process offers under a token
+	receive func(token uint64) (bytes uint64, fd int, err error)
+	log     *logrus.Entry
 
 	mu      sync.Mutex
 	waiting map[uint32]Imported // handed over, but not yet named by the guest's library
@@ -44,9 +46,14 @@ type sent struct {
 // guest's library claims an object as soon as it has offered it.
 const maxRecent = 16
 
-// New returns an empty Exports. gpus returns the ids of the process's GPUs, by its own numbers.
-func New(s Sender, gpus func() []uint64, log *logrus.Entry) *Exports {
-	return &Exports{sender: s, gpus: gpus, log: log, waiting: map[uint32]Imported{}}
+// New returns an empty Exports. gpus returns the ids of the process's GPUs, by its own numbers, and
+// receive memory that a process of the VM offers under a token.
+func New(
+	s Sender, gpus func() []uint64, receive func(token uint64) (bytes uint64, fd int, err error),
+	log *logrus.Entry,
+) *Exports {
+	return &Exports{sender: s, gpus: gpus, receive: receive, log: log,
+		waiting: map[uint32]Imported{}}
 }
 
 // Number is a number for something that this process offers; 0 if there are no more.
@@ -96,17 +103,32 @@ func (s *Exports) Accept(m *handover.Message, fds []int) *handover.Message {
 		answer.Error = "no object"
 	case s.closed:
 		answer.Error = "the process is ending"
-	case m.Object.Again && m.Object.Import <= s.last: // it was named, or is waiting
+	case m.Object.Again && s.had(m.Object.Import):
 	case len(s.waiting) >= MaxWaiting:
 		answer.Error = "too many objects that the process doesn't ask for"
 	default:
 		x.Object = *m.Object
 		s.last = x.Import
-		s.waiting[x.Import] = x
+		s.wait(x)
 		return answer
 	}
 	x.Close()
 	return answer
+}
+
+// had says whether an object was named, or is waiting.
+func (s *Exports) had(number uint32) bool {
+	_, waits := s.waiting[number]
+	return waits || number <= s.last
+}
+
+// wait has an object wait until it is named. One with its number is of an earlier device process,
+// which counted on its own, and won't be named any more.
+func (s *Exports) wait(x Imported) {
+	if old, ok := s.waiting[x.Import]; ok {
+		old.Close()
+	}
+	s.waiting[x.Import] = x
 }
 
 // Close closes the files that nobody took, and those of offers. Later ones are refused.

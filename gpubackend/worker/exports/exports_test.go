@@ -32,7 +32,7 @@ func newExports(s *fakeSender) *Exports {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	gpus := []uint64{11, 12}
-	return New(s, func() []uint64 { return gpus }, logrus.NewEntry(log))
+	return New(s, func() []uint64 { return gpus }, nothing, logrus.NewEntry(log))
 }
 
 func TestObjectsAreOfferedAndWithdrawn(t *testing.T) {
@@ -219,7 +219,7 @@ func (r *receiver) Send(m *handover.Message, fds []int) error {
 // TestOfferedAgain: a device process may have died over the latest offers.
 func TestOfferedAgain(t *testing.T) {
 	r := &receiver{t: t}
-	x := New(r, func() []uint64 { return []uint64{11} }, logrus.NewEntry(logrus.New()))
+	x := New(r, func() []uint64 { return []uint64{11} }, nothing, logrus.NewEntry(logrus.New()))
 	const more = 3 // than are offered again
 	inodes := map[uint32]uint64{}
 	for n := uint32(1); n <= maxRecent+more; n++ {

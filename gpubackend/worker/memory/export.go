@@ -180,7 +180,9 @@ func (m *Memory) imported(i *exports.Imported) (*memory, gpubackend.Result) {
 	}
 	x = &memory{native: uint64(native), bytes: i.Bytes, device: i.Device, id: i.ID, uses: 1,
 		token: i.Token, imported: true}
-	s.ids[i.ID] = x
+	if x.id != 0 { // else it has waited since before the program went on from a record
+		s.ids[x.id] = x
+	}
 	if x.token != 0 {
 		s.tokens[x.token] = x
 	}

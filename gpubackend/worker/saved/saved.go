@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
@@ -93,6 +94,7 @@ type State struct {
 	Arrays      []Array
 	Textures    []textures.SavedObject
 	Shared      sharing.Saved
+	Imports     []exports.Saved `json:",omitempty"`
 	// Failed is the error with which the program's context has failed; then the program has nothing
 	// else on the GPU (package failure).
 	Failed gpubackend.Result `json:",omitempty"`

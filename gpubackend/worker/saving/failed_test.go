@@ -75,7 +75,7 @@ func TestFailedUnsavable(t *testing.T) {
 		"pools":            {func(w *world) { w.pools.offered = 1 }, "shared_memory"},
 		"pools of others":  {func(w *world) { w.pools.lacks = some }, ""},
 		"shown":            {func(w *world) { w.hostMemory.shown = 1 }, "shown_memory"},
-		"import":           {func(w *world) { w.imports = 1 }, "about to import"},
+		"import":           {func(w *world) { w.imports.lacks = some }, ""},
 		"waiting call":     {func(w *world) { w.waits = some }, "some reason"},
 		"function":         {func(w *world) { w.hostFuncs.waits = true }, "host function"},
 		"copy":             {func(w *world) { w.queue.used = true }, "busy: "},

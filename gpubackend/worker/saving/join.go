@@ -34,6 +34,9 @@ func (s *Saving) join(objects *object.Restoring, x *saved.State) error {
 	if err := s.Pools.Join(&x.Pools); err != nil {
 		return err
 	}
+	if err := s.Imports.Join(x.Imports); err != nil {
+		return err
+	}
 	current := func(context uint64) gpubackend.Result { return s.Contexts.Set(context, false) }
 	if err := s.Textures.Restore(x.Textures, current); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
@@ -71,12 +72,29 @@ func TestJoinsPools(t *testing.T) {
 	}
 }
 
+// TestJoinsImports: what a program hasn't named yet is waited for, too, and goes along.
+func TestJoinsImports(t *testing.T) {
+	from := newProgram(t)
+	from.imports.s = []exports.Saved{{Import: 3, Token: 7}}
+	to := newWorld(t)
+	if err := to.Restore(bytes.NewReader(from.record(t)), nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Counted(); !errors.Is(err, errJoins) || to.imports.joined != nil {
+		t.Errorf("before it joins: %v, it has %+v", err, to.imports.joined)
+	}
+	if err := to.Join(); err != nil || !reflect.DeepEqual(to.imports.joined, from.imports.s) {
+		t.Errorf("%v; it joined %+v", err, to.imports.joined)
+	}
+}
+
 // TestLacks: what others had offered, and don't any more, is a reason that the program is told
 // while it runs.
 func TestLacks(t *testing.T) {
 	for _, change := range []func(*world){
 		func(w *world) { w.sharing.lacks = offers.ErrNone },
 		func(w *world) { w.pools.lacks = offers.ErrNone },
+		func(w *world) { w.imports.lacks = offers.ErrNone },
 	} {
 		w := newProgram(t)
 		change(w)

@@ -65,7 +65,7 @@ func (s *Saving) restoreDevice(r *record.Reader, x *saved.State, ahead Image) er
 		return err
 	}
 	s.joins = func() error { return s.join(objects, x) }
-	if !x.Shared.Takes() && !x.Virtual.Takes() && !x.Pools.Takes() {
+	if !x.Shared.Takes() && !x.Virtual.Takes() && !x.Pools.Takes() && len(x.Imports) == 0 {
 		if err := s.Join(); err != nil {
 			return err
 		}

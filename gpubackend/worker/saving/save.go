@@ -137,7 +137,7 @@ func (s *Saving) state() (*saved.State, error) {
 	}
 	x := s.stateOfGuest()
 	x.Pools, x.Virtual, x.Graphs, x.Textures = *pools, s.Memory.Save(), *graphs, textures
-	x.Arrays, x.Shared = s.arrays(), s.Sharing.Save()
+	x.Arrays, x.Shared, x.Imports = s.arrays(), s.Sharing.Save(), s.Imports.Save()
 	s.stateOfDevice(x)
 	return x, nil
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
@@ -167,10 +168,12 @@ type Sharing interface {
 	Join(s *sharing.Saved, next func(handle uint64) error) error
 }
 
-// Imports are what the device process has handed over.
+// Imports are what the device process has handed over, and the program hasn't named yet.
 type Imports interface {
-	// Waiting is how many the program hasn't named yet.
-	Waiting() int
+	Lacks() error
+	Save() []exports.Saved
+	// Join has it wait again, when others offer it.
+	Join([]exports.Saved) error
 }
 
 // DeviceMemory is the program's, wherever it is.

@@ -26,11 +26,10 @@ var (
 	errUsed    = errors.New("busy: its work goes on")
 	errJoins   = errors.New("it waits for what other programs share with it")
 	errNothing = errors.New("it hasn't begun to use the GPU")
-	errImports = errors.New("it is about to import what another program shares")
 )
 
-// Begun says whether the program has begun to use the GPU, and has named all that it imports.
-func (s *Saving) Begun() bool { return s.Hello.IsOpen() && s.Imports.Waiting() == 0 }
+// Begun says whether the program has begun to use the GPU.
+func (s *Saving) Begun() bool { return s.Hello.IsOpen() }
 
 // Unsavable says why the program can't be saved now; nil: it can.
 func (s *Saving) Unsavable() error {
@@ -84,7 +83,7 @@ func (s *Saving) Found() error {
 	if why := s.Driver.Unsavable(); why != "" {
 		return errors.New(why)
 	}
-	err := errors.Join(s.Sharing.Lacks(), s.Memory.Lacks(), s.Pools.Lacks())
+	err := errors.Join(s.Sharing.Lacks(), s.Memory.Lacks(), s.Pools.Lacks(), s.Imports.Lacks())
 	if err != nil {
 		return err
 	}
@@ -122,9 +121,6 @@ func (s *Saving) code(list []journal.Executed) error {
 
 // underWay says what is still under way, or has failed in a program that as a whole hasn't.
 func (s *Saving) underWay(failed bool) error {
-	if s.Imports.Waiting() > 0 {
-		return errImports
-	}
 	if _, waits := s.HostFuncs.Told(); waits {
 		return errHost // calls may wait for it
 	}

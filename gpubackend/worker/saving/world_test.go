@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
@@ -146,7 +147,10 @@ type (
 		s, offered, joined sharing.Saved
 		lacks, gone        error
 	}
-	fakeImports      int
+	fakeImports struct {
+		s, joined []exports.Saved
+		lacks     error
+	}
 	fakeDeviceMemory struct {
 		d    *device
 		list []gpubackend.Piece
@@ -203,7 +207,9 @@ func (s *fakeSharing) Opened(uint64) bool             { return false }
 func (s *fakeSharing) Lacks() error                   { return s.lacks }
 func (s *fakeSharing) Save() sharing.Saved            { return s.s }
 func (s *fakeSharing) Restore(x *sharing.Saved) error { s.offered = *x; return nil }
-func (i *fakeImports) Waiting() int                   { return int(*i) }
+func (i *fakeImports) Save() []exports.Saved          { return i.s }
+func (i *fakeImports) Lacks() error                   { return i.lacks }
+func (i *fakeImports) Join(x []exports.Saved) error   { i.joined = x; return nil }
 func (m *fakeDeviceMemory) All() []gpubackend.Piece   { return m.list }
 
 func (m *fakeMemory) Join(*memory.Saved, func(handle uint64) error) error { return nil }

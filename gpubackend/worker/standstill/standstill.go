@@ -93,8 +93,7 @@ type Memory interface {
 
 // Program is what is saved.
 type Program interface {
-	// Begun says whether the guest process has begun to use the GPU, and is in the middle of
-	// nothing that needs more of its commands. Until then it can't be saved.
+	// Begun says whether the guest process has begun to use the GPU. Until then it can't be saved.
 	Begun() bool
 	Unsavable() error
 	// Save writes it; if ahead, without the device memory that was copied before and hasn't
