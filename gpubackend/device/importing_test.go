@@ -4,6 +4,7 @@ package device
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 
@@ -136,8 +137,8 @@ func TestImportsGoAlong(t *testing.T) {
 	}
 }
 
-// TestImportsInAFile: what a program imports while it is in a file is handed to the worker that goes
-// on, wherever that is, and may not be named before the VM stops again.
+// TestImportsInAFile: what a program imports while it is in a file is handed to the worker that
+// goes on, wherever that is, and may not be named before the VM stops again.
 func TestImportsInAFile(t *testing.T) {
 	for name, resume := range map[string]func(*importing, io.ReaderAt){
 		"here": func(i *importing, f io.ReaderAt) { i.resumeFrom(f) },
@@ -167,5 +168,74 @@ func TestImportsInAFile(t *testing.T) {
 				t.Errorf("the VM is %s", s)
 			}
 		})
+	}
+}
+
+// TestImportsWhileItIsWritten: what a program imports while the file is written is handed to its
+// worker, also if that goes on as nothing comes of the file.
+func TestImportsWhileItIsWritten(t *testing.T) {
+	i := newImporting(t)
+	for _, keeps := range []error{errors.New("the disk is full"), nil} {
+		var numbers []uint64
+		f := i.file()
+		_, err := i.dev.saving.Save(f, false, nil, func() error {
+			numbers = i.begin()
+			return keeps
+		}, noProgress)
+		if !errors.Is(err, keeps) {
+			t.Fatal(err)
+		}
+		if keeps == nil {
+			i.resumeFrom(f)
+		}
+		i.name(numbers)
+	}
+}
+
+// TestImportsOfProgramsThatEnd: a program that ends while the VM is in a file takes its memory with
+// it. Who was in the middle of importing that is told so, and goes on.
+func TestImportsOfProgramsThatEnd(t *testing.T) {
+	i := newImporting(t)
+	before := i.begin()
+	f := i.saveTo()
+	meanwhile := i.begin()
+	i.closeChannel(1)
+	i.status(wire.StatusNoObject,
+		wire.ControlRequest{Type: wire.ControlImport, Number: i.handles[0]})
+	i.resumeFrom(f)
+	for _, number := range []uint64{before[0], meanwhile[0]} {
+		i.seq++
+		r, err := i.call(0, gpubackend.OpMemImportFromShareableHandle, i.seq, number)
+		if err != nil || r != gpubackend.InvalidValue {
+			t.Fatalf("import %d of memory that is gone: %d, %v", number, r, err)
+		}
+	}
+	i.move() // the descriptor of it is open, and keeps nothing
+	i.mustImport(i.handles[2])
+	i.status(wire.StatusNoObject,
+		wire.ControlRequest{Type: wire.ControlRelease, Number: i.handles[0]})
+}
+
+// TestImportsAtAnEarlierTime: QEMU's loadvm takes descriptors and imports back to what they were.
+func TestImportsAtAnEarlierTime(t *testing.T) {
+	i := newImporting(t)
+	numbers := i.begin()
+	i.front.Stop(i.queues...)
+	restore := i.snapshot()
+	for range 3 {
+		i.front.Start(i.queues...)
+		i.name(numbers)
+		i.status(wire.StatusOk,
+			wire.ControlRequest{Type: wire.ControlRelease, Number: i.handles[0]})
+		later := i.exported(0, i.do(gpubackend.OpMemExportToShareableHandle,
+			i.do(gpubackend.OpMemCreate, importedBytes, 0, 0)))
+		i.front.Stop(i.queues...)
+		restore()
+		i.front.Start(i.queues...)
+		i.status(wire.StatusNoObject,
+			wire.ControlRequest{Type: wire.ControlImport, Number: later})
+		i.mustImport(i.handles[0])
+		i.front.Stop(i.queues...)
+		restore()
 	}
 }

@@ -272,32 +272,41 @@ func TestAnEarlierTime(t *testing.T) {
 	s := newSuspended(t)
 	s.allocate(apart)
 	s.front.Stop(s.queues...)
-	state := s.saveState()
-	memory := s.guest.Read(0, guestBytes)
-	var bases []uint16
-	for _, q := range s.queues {
-		bases = append(bases, q.Base)
-	}
-	seq := s.seq
+	restore := s.snapshot()
 	for range 3 {
 		s.front.Start(s.queues...)
 		s.mustHold()
 		s.front.Stop(s.queues...)
+		restore()
+	}
+	s.front.Start(s.queues...)
+	s.mustHold()
+	s.refused(admin.Request{Resume: true}, "the VM is running", suspend.Running)
+}
+
+// snapshot saves the VM, whose queues are stopped, with its memory. What it returns puts it back,
+// as QEMU's loadvm does.
+func (s *suspended) snapshot() (restore func()) {
+	s.t.Helper()
+	state, memory, seq := s.saveState(), s.guest.Read(0, guestBytes), s.seq
+	var was []vhostusertest.Queue
+	for _, q := range s.queues {
+		was = append(was, vhostusertest.Queue{Driver: q.Driver.Clone(), Base: q.Base})
+	}
+	return func() {
+		s.t.Helper()
 		s.guest.Write(0, memory)
 		for i, q := range s.queues {
-			q.Base = bases[i]
+			q.Driver, q.Base = was[i].Driver.Clone(), was[i].Base
 		}
 		s.front.MustSend(vhostuser.ResetDevice, nil)
 		if err := s.dev.LoadState(bytes.NewReader(state)); err != nil {
-			t.Fatal(err)
+			s.t.Fatal(err)
 		}
 		s.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(s.features))
 		s.seq = seq
 		s.appended = uint32(s.guestWord(s.arena + wire.ArenaHeaderAppendedOffset))
 	}
-	s.front.Start(s.queues...)
-	s.mustHold()
-	s.refused(admin.Request{Resume: true}, "the VM is running", suspend.Running)
 }
 
 // guestWord is a word of the guest's memory.

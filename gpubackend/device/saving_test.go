@@ -27,12 +27,7 @@ func noProgress(suspend.Progress) {}
 // saveTo suspends to a file, and says that there is no worker any more.
 func (s *suspended) saveTo() *os.File {
 	s.t.Helper()
-	f, err := os.Create(filepath.Join(s.t.TempDir(), "state"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { f.Close() })
-	keep := func() error { return nil }
+	f, keep := s.file(), func() error { return nil }
 	if _, err := s.dev.saving.Save(f, false, nil, keep, noProgress); err != nil {
 		s.t.Fatal(err)
 	}
@@ -42,6 +37,17 @@ func (s *suspended) saveTo() *os.File {
 	if x := s.dev.suspension.Status(); x.State != suspend.Suspended || !x.Saved || x.Image != 0 {
 		s.t.Fatalf("%+v", x)
 	}
+	return f
+}
+
+// file is a file without content.
+func (s *suspended) file() *os.File {
+	s.t.Helper()
+	f, err := os.Create(filepath.Join(s.t.TempDir(), "state"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { f.Close() })
 	return f
 }
 

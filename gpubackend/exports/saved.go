@@ -77,8 +77,8 @@ func (e *Exports) GoesOn(w *Worker) {
 	}
 }
 
-// Forget says that a channel's program, which was saved, has ended. If a worker begins with it, that
-// leaves nothing behind.
+// Forget says that a channel's program, which was saved, has ended. If a worker begins with it,
+// that one leaves nothing behind.
 func (e *Exports) Forget(channel int) {
 	e.mu.Lock()
 	delete(e.begins, channel)

@@ -116,9 +116,11 @@ func TestProgramEndsWhileSaved(t *testing.T) {
 	} {
 		s := newSaver(t)
 		s.Leave(s.worker)
+		s.Owe(s.pool, channel, nil)
 		end(s)
-		if s.Saved(channel) != nil || s.Lone() != 0 {
-			t.Errorf("%s: %d handles are of memory that only they keep", name, s.Lone())
+		if s.Saved(channel) != nil || s.Lone() != 0 || len(s.owing) != 0 {
+			t.Errorf("%s: %d handles are of memory that only they keep, %d workers are owed", name,
+				s.Lone(), len(s.owing))
 		}
 		s.Hold()
 		if _, status, _ := s.Owe(s.a, channel+1, &Worker{}); status == wire.StatusOk {

@@ -5,6 +5,8 @@ package virtqueuetest
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 )
 
@@ -50,6 +52,13 @@ type Driver struct {
 	usedIdx   uint16
 	kickedIdx uint16 // avail index when NeedsKick last decided
 	fence     uint32
+}
+
+// Clone is a driver with the same rings, in the same state: the guest may be put back to that.
+func (d *Driver) Clone() *Driver {
+	c := *d
+	c.free, c.owned = slices.Clone(d.free), maps.Clone(d.owned)
+	return &c
 }
 
 // NewDriver lays out rings in the guest's memory.
