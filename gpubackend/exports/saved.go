@@ -21,7 +21,8 @@ func (e *Exports) Leave(w *Worker) {
 	handover.CloseFiles(files)
 }
 
-// leave keeps what a worker offers for the one that goes on, and returns the files.
+// leave keeps what a worker offers for the one that goes on, and returns the files. What the worker
+// has no more is nobody's: the next one may give its number to something else.
 func (e *Exports) leave(w *Worker) (files []int) {
 	next := &Worker{channel: w.channel}
 	e.before[w.channel] = next
@@ -30,7 +31,15 @@ func (e *Exports) leave(w *Worker) (files []int) {
 	delete(e.begins, w.channel)
 	var slots []*exported
 	for key, x := range e.offers {
-		if key.worker != next || x.Kind != handover.ObjectMemory || x.gone {
+		switch {
+		case key.worker != next:
+			continue
+		case x.gone:
+			delete(e.offers, key)
+			next.handles -= x.handles
+			x.worker = nil
+			continue
+		case x.Kind != handover.ObjectMemory:
 			continue
 		}
 		if x.file >= 0 {

@@ -201,6 +201,38 @@ func TestPoolOnAnotherGPU(t *testing.T) {
 	s.Ended(w)
 }
 
+// TestNumbersOfWhatIsGone: a worker that goes on may give a new object the number of one that was
+// withdrawn before, and of which there is a handle.
+func TestNumbersOfWhatIsGone(t *testing.T) {
+	s := newSaver(t)
+	pool := handover.Object{Kind: handover.ObjectPool, Number: 3, Token: 77}
+	s.Receive(s.worker, &handover.Message{Kind: handover.KindWithdraw, Object: &pool}, nil)
+	s.Leave(s.worker)
+	w := &Worker{}
+	s.Begins(w, channel)
+	s.GoesOn(w)
+	if w.handles != 2 {
+		t.Errorf("%d handles are of the worker's objects, want those of its memory", w.handles)
+	}
+	pool.Token = 78
+	s.Receive(w, &handover.Message{Object: &pool}, nil)
+	fresh := claimed(t, s.Exports, w, 3, 0, wire.StatusOk)
+	for handle, token := range map[uint32]uint64{s.pool: 77, fresh: 78} {
+		if o, _, status := s.Take(handle, w); status != wire.StatusOk || o.Token != token {
+			t.Errorf("handle %d is of %+v, want token %d", handle, o, token)
+		}
+	}
+	s.Release(s.pool)
+	if o, _, _ := s.Take(fresh, w); o.Token != 78 {
+		t.Errorf("the other pool is gone, too: %+v", o)
+	}
+	s.Clear()
+	s.Ended(w)
+	if len(s.all()) != 0 || w.handles != 0 {
+		t.Errorf("%d objects are left, %d handles", len(s.all()), w.handles)
+	}
+}
+
 // TestLone: memory that its program has released, or that ended, can't be made again. Pools can.
 func TestLone(t *testing.T) {
 	s := newSaver(t)
