@@ -128,11 +128,12 @@ int main(int, char **argv) {
     prop.allocFlags.compressionType = 0;
     map(alone, piece, handle);
     CHECKCU(cuMemRelease(handle));
+    const size_t last = 2 * piece - words * 4;
     for (CUdeviceptr p : {writes, window, alone}) CHECKCU(cuMemsetD8(p, 0, piece));
+    CHECKCU(cuMemsetD8(writes + last, 0, words * 4));
+    CHECKCU(cuCtxSynchronize());
     CHECKCU(cuMemUnmap(window, piece));
     Steps inTwice, inHidden, inAlone;
-    const size_t last = 2 * piece - words * 4;
-    CHECKCU(cuMemsetD8(writes + last, 0, words * 4));
 
     int i;
     for (i = 0; i < rounds || !rounds; i++) {
