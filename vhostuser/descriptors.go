@@ -9,7 +9,7 @@ import (
 )
 
 // ringFD reads a payload that names a ring and says whether a descriptor comes along, and takes the
-// descriptor. Without an error, a nil FD means that the front-end sent none on purpose.
+// descriptor. Without an error, a nil FD means that the front end sent none on purpose.
 func (s *Session) ringFD(m *Message) (int, *ring, *FD, error) {
 	w, err := decodeWord(m.Payload)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Session) setVringCall(m *Message) ([]byte, error) {
 }
 
 // setVringErr changes the error descriptor. The device learns of it when the ring is next started:
-// no front-end changes it while one runs. The old one stays open until then.
+// no front end changes it while one runs. The old one stays open until then.
 func (s *Session) setVringErr(m *Message) ([]byte, error) {
 	i, r, fd, err := s.ringFD(m)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Session) setVringErr(m *Message) ([]byte, error) {
 	return nil, nil
 }
 
-// setBackendReqFD takes the channel on which the back-end sends requests: a socket, or with UML a
+// setBackendReqFD takes the channel on which the back end sends requests: a socket, or with UML a
 // pipe.
 func (s *Session) setBackendReqFD(m *Message) ([]byte, error) {
 	if len(m.FDs) != 1 {

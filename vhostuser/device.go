@@ -2,7 +2,7 @@
 
 package vhostuser
 
-// Device is what the session serves to the front-end. The session calls it from one goroutine. An
+// Device is what the session serves to the front end. The session calls it from one goroutine. An
 // error refuses the message that caused the call.
 type Device interface {
 	// NumQueues returns how many queues there are, from 1 to MaxQueues. It must not change.
@@ -39,7 +39,7 @@ type Device interface {
 
 	// StopQueue stops a running queue. When it returns, the device doesn't touch the ring, the
 	// buffers of the driver or the descriptors any more, whatever the error. It returns the
-	// avail index with which the queue goes on if it is started again. The front-end waits, and
+	// avail index with which the queue goes on if it is started again. The front end waits, and
 	// its guest with it: what could take for ever must have a bound.
 	StopQueue(index int) (base uint16, err error)
 

@@ -22,8 +22,8 @@ var (
 	// ErrRunning marks a change that a running ring doesn't allow.
 	ErrRunning = errors.New("ring is running")
 
-	// ErrNoChannel is returned by ConfigChanged while the front-end hasn't given a way to reach it.
-	ErrNoChannel = errors.New("front-end takes no requests")
+	// ErrNoChannel is returned by ConfigChanged while the front end hasn't given a way to reach it.
+	ErrNoChannel = errors.New("front end takes no requests")
 
 	// ErrDevice marks a panic of the Device.
 	ErrDevice = errors.New("device panicked")

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors that carry signals come from the front-end, which shares the file behind them. At any
+// Descriptors that carry signals come from the front end, which shares the file behind them. At any
 // time it can make the file blocking again, read what was meant to be read here, and fill what was
 // meant to be written. Therefore nothing here relies on O_NONBLOCK: each read and write asks not to
 // wait, and what can't be written in that way is written by a goroutine for which nobody waits.
@@ -21,7 +21,7 @@ import (
 var signal = binary.NativeEndian.AppendUint64(nil, 1)
 
 // Signal adds one to an eventfd, or sends the same eight bytes down a pipe or a socket, as some
-// front-ends want. One that is full has been signalled already, which is no error. It never waits.
+// front ends want. One that is full has been signalled already, which is no error. It never waits.
 func (f *FD) Signal() error {
 	_, err := writeNow(f.Int(), signal)
 	switch {
@@ -42,7 +42,7 @@ func (f *FD) Signal() error {
 }
 
 // push writes until there was no signal during a write. It has a descriptor of its own, so that f
-// can be closed meanwhile. An eventfd that is full is left alone; one that the front-end fills
+// can be closed meanwhile. An eventfd that is full is left alone; one that the front end fills
 // during the write keeps the goroutine until somebody reads.
 func (f *FD) push(own *FD) {
 	defer func() { _ = own.Close() }()

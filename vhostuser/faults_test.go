@@ -150,7 +150,7 @@ func TestFeaturesThatTheDeviceRefuses(t *testing.T) {
 	r.Start(NewQueue(t, g, 0, 8)) // the device looks whether they are those that it has
 }
 
-// TestQueueThatDoesNotStart: the front-end learns of it, and may try again.
+// TestQueueThatDoesNotStart: the front end learns of it, and may try again.
 func TestQueueThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	r := realized(t, 1)

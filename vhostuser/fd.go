@@ -73,7 +73,7 @@ func (f *FD) Close() error {
 }
 
 // prepareEvent checks that a descriptor can carry signals, and makes it non-blocking, for the
-// runtime's poller. The front-end shares that flag and can take it away again: see event.go.
+// runtime's poller. The front end shares that flag and can take it away again: see event.go.
 func prepareEvent(f *FD) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(f.Int(), &st); err != nil {

@@ -81,7 +81,7 @@ func TestSignalAndDrain(t *testing.T) {
 	}
 }
 
-// blocking makes the file behind a descriptor one that waits, as its front-end can at any time.
+// blocking makes the file behind a descriptor one that waits, as its front end can at any time.
 func blocking(t *testing.T, fd int) {
 	t.Helper()
 	if err := unix.SetNonblock(fd, false); err != nil {
@@ -101,7 +101,7 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// carriers are the files that carry signals: one end for the device, the other for the front-end.
+// carriers are the files that carry signals: one end for the device, the other for the front end.
 func carriers(t *testing.T) map[string][2]int {
 	t.Helper()
 	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
@@ -124,7 +124,7 @@ func carriers(t *testing.T) map[string][2]int {
 	return map[string][2]int{"eventfd": {own, event}, "socket": {pair[0], pair[1]}}
 }
 
-// TestBlockingDescriptors: nothing waits for what a front-end does with its file.
+// TestBlockingDescriptors: nothing waits for what a front end does with its file.
 func TestBlockingDescriptors(t *testing.T) {
 	t.Parallel()
 	for name, fds := range carriers(t) {

@@ -4,7 +4,7 @@ package vhostuser
 
 // Virtio features that the session offers beside those of the device.
 const (
-	FeatureProtocol = 1 << 30 // VHOST_USER_F_PROTOCOL_FEATURES, between front-end and back-end only
+	FeatureProtocol = 1 << 30 // VHOST_USER_F_PROTOCOL_FEATURES, between front end and back end only
 	FeatureLogAll   = 1 << 26 // VHOST_F_LOG_ALL: offered if the device is a DirtyLogger
 	FeatureIndirect = 1 << 28 // VIRTIO_F_INDIRECT_DESC
 	FeatureEventIdx = 1 << 29 // VIRTIO_F_EVENT_IDX

@@ -107,7 +107,7 @@ func compared(b []byte) []byte {
 	return b
 }
 
-// TestGolden replays session logs: every message of the front-end is sent, and every reply must be
+// TestGolden replays session logs: every message of the front end is sent, and every reply must be
 // the one in the log. A test run never writes these files; they are reviewed by hand.
 func TestGolden(t *testing.T) {
 	t.Parallel()
@@ -190,7 +190,7 @@ func served(dev *Device, lines []goldenLine) vhostuser.Device {
 	return dev
 }
 
-// A trace can be replayed, so a log that is captured from a real front-end becomes a golden file
+// A trace can be replayed, so a log that is captured from a real front end becomes a golden file
 // as it is.
 func TestTraceReplays(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ func (s *Session) resetOwner(*Message) ([]byte, error) {
 	return nil, s.disableAll()
 }
 
-// disableAll stops all rings until the front-end sets them up again.
+// disableAll stops all rings until the front end sets them up again.
 func (s *Session) disableAll() error {
 	err := s.stopAll()
 	for i := range s.rings {

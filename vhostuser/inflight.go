@@ -51,7 +51,7 @@ func decodeInFlight(b []byte) (InFlight, error) {
 	}, nil
 }
 
-// shapeOf returns which queues a front-end wants recorded, after a check that there are so many.
+// shapeOf returns which queues a front end wants recorded, after a check that there are so many.
 func (s *Session) shapeOf(v InFlight) (inflight.Shape, error) {
 	if int(v.Queues) > len(s.rings) {
 		return inflight.Shape{}, fmt.Errorf("%w: %d queues of %d", ErrProtocol, v.Queues,
@@ -60,7 +60,7 @@ func (s *Session) shapeOf(v InFlight) (inflight.Shape, error) {
 	return inflight.Shape{Queues: int(v.Queues), Size: v.QueueSize}, nil
 }
 
-// getInFlightFD makes a new record. It is used once the front-end has given it back.
+// getInFlightFD makes a new record. It is used once the front end has given it back.
 func (s *Session) getInFlightFD(m *Message) ([]byte, error) {
 	v, err := decodeInFlight(m.Payload)
 	if err != nil {

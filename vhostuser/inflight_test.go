@@ -65,7 +65,7 @@ func (m *tracking) set(v vhostuser.InFlight, fds ...int) error {
 }
 
 // TestRecordGoesFromDeviceToDevice: what one session's device notes the next one's finds, by way of
-// the front-end.
+// the front end.
 func TestRecordGoesFromDeviceToDevice(t *testing.T) {
 	t.Parallel()
 	g, queues := guestWithQueues(t)
@@ -76,7 +76,7 @@ func TestRecordGoesFromDeviceToDevice(t *testing.T) {
 		t.Errorf("a file of %d bytes for %+v, %v", st.Size, v, err)
 	}
 	if err := unix.Ftruncate(fd, 0); err == nil {
-		t.Error("the front-end can cut the record short")
+		t.Error("the front end can cut the record short")
 	}
 	m.want(t, "asked for")
 	if err := m.set(v, fd); err != nil {
@@ -95,7 +95,7 @@ func TestRecordGoesFromDeviceToDevice(t *testing.T) {
 		q.Returning(1)
 		q.Returned(1)
 	})
-	_ = m.Sock.Close() // the back-end dies; what it knew is gone
+	_ = m.Sock.Close() // the back end dies; what it knew is gone
 	if err := m.wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestRecordGoesFromDeviceToDevice(t *testing.T) {
 	})
 }
 
-// TestInFlightIsChecked: what a hostile front-end may ask for and give back.
+// TestInFlightIsChecked: what a hostile front end may ask for and give back.
 func TestInFlightIsChecked(t *testing.T) {
 	t.Parallel()
 	g, queues := guestWithQueues(t)

@@ -110,7 +110,7 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// TestInheritOther: sockets that work, but are none of those that a front-end has.
+// TestInheritOther: sockets that work, but are none of those that a front end has.
 func TestInheritOther(t *testing.T) {
 	t.Parallel()
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})

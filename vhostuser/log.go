@@ -26,7 +26,7 @@ type DirtyLogger interface {
 // errNoLog refuses what relies on a log of dirty pages that isn't complete.
 var errNoLog = errors.New("the log of dirty pages is not complete")
 
-// dirtyLog is what the front-end has said about the log of dirty pages.
+// dirtyLog is what the front end has said about the log of dirty pages.
 type dirtyLog struct {
 	log     *dirtylog.Log // from SET_LOG_BASE; nil: none
 	fd      *FD           // of log; nil: there is none
@@ -148,7 +148,7 @@ func (s *Session) setLogAll(features uint64) error {
 }
 
 // leaveLog takes the log from the device if it has no bits for part of the new memory. A correct
-// front-end has sent a larger log before, or sends it before the rings run.
+// front end has sent a larger log before, or sends it before the rings run.
 func (s *Session) leaveLog(mem *Memory) {
 	if s.dirty.inForce == nil || covers(s.dirty.inForce, mem) == nil {
 		return
@@ -178,7 +178,7 @@ func (s *Session) setLogFD(m *Message) ([]byte, error) {
 	return nil, nil
 }
 
-// logTick is how often the front-end is told that bits may have been set. The signals aren't
+// logTick is how often the front end is told that bits may have been set. The signals aren't
 // counted.
 const logTick = 100 * time.Millisecond
 

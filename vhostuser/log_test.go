@@ -102,7 +102,7 @@ func TestQEMUMigration(t *testing.T) {
 	m.want(t, "log on", "log true")
 	m.dev.Write(5*4096, 4097)
 	if got := fileBytes(t, fd, 2); !bytes.Equal(got, []byte{0b1100001, 0}) {
-		t.Errorf("the front-end sees % x", got)
+		t.Errorf("the front end sees % x", got)
 	}
 	larger := vt.MemFD(t, 8192)
 	if err := m.logBase(larger, 8192, 0); err != nil {

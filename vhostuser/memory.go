@@ -13,22 +13,22 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Region is a piece of guest memory as the front-end names it.
+// Region is a piece of guest memory as the front end names it.
 type Region struct {
 	GuestAddr  uint64 // guest-physical address
 	Size       uint64 // bytes
-	UserAddr   uint64 // address in the front-end, in which it states ring addresses
+	UserAddr   uint64 // address in the front end, in which it states ring addresses
 	MmapOffset uint64 // where in the file the region begins
 	FD         *FD    // the file
 }
 
-// ShrinkSealed reports whether the front-end has given up the means to cut the file short.
+// ShrinkSealed reports whether the front end has given up the means to cut the file short.
 func (r Region) ShrinkSealed() bool {
 	seals, err := unix.FcntlInt(uintptr(r.FD.Int()), unix.F_GET_SEALS, 0)
 	return err == nil && seals&unix.F_SEAL_SHRINK != 0
 }
 
-// sameRange reports whether two regions are the same memory to the front-end.
+// sameRange reports whether two regions are the same memory to the front end.
 func (r Region) sameRange(o Region) bool {
 	return r.GuestAddr == o.GuestAddr && r.Size == o.Size && r.UserAddr == o.UserAddr
 }
@@ -110,7 +110,7 @@ func (m *Memory) Translate(user, size uint64) (uint64, error) {
 		user)
 }
 
-// ShrinkSealed reports whether no region can be cut short by the front-end.
+// ShrinkSealed reports whether no region can be cut short by the front end.
 func (m *Memory) ShrinkSealed() bool {
 	for _, r := range m.regions {
 		if !r.ShrinkSealed() {

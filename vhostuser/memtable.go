@@ -48,7 +48,7 @@ func (s *Session) addMemReg(m *Message) ([]byte, error) {
 	return nil, s.setMemory(mem, false, func() { m.takeFD() })
 }
 
-// remMemReg removes a region. A descriptor that some front-ends send along is ignored.
+// remMemReg removes a region. A descriptor that some front ends send along is ignored.
 func (s *Session) remMemReg(m *Message) ([]byte, error) {
 	region, err := singleRegion(m.Payload)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
-// Request names a message of the front-end.
+// Request names a message of the front end.
 type Request uint32
 
 // Requests that the session serves (vhost-user, "Front-end message types").
@@ -44,7 +44,7 @@ const (
 	CheckDeviceState    Request = 43
 )
 
-// BackendConfigChange is the one request that the back-end sends ("Back-end message types").
+// BackendConfigChange is the one request that the back end sends ("Back-end message types").
 const BackendConfigChange = 2
 
 // Flags of a message header.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outbox is a file through which answers go to the front-end of a session that is kept. A process
+// outbox is a file through which answers go to the front end of a session that is kept. A process
 // may be killed before it has sent an answer, or after; the next one must know which. sendfile
 // fills the socket and moves the position of the open file in one system call, and the next process
 // has the same open file: what is behind its position wasn't sent.

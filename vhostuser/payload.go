@@ -28,7 +28,7 @@ func decodeState(b []byte) (VringState, error) {
 	return VringState{wire.Uint32(b), wire.Uint32(b[4:])}, nil
 }
 
-// VringAddr is the payload of SET_VRING_ADDR. Addresses are the front-end's own.
+// VringAddr is the payload of SET_VRING_ADDR. Addresses are the front end's own.
 type VringAddr struct {
 	Index, Flags           uint32
 	Desc, Used, Avail, Log uint64
@@ -110,7 +110,7 @@ func AppendMemTable(b []byte, regions []Region) []byte {
 }
 
 // decodeMemTable reads the payload of SET_MEM_TABLE. It may be longer than its count says, as some
-// front-ends send their whole structure.
+// front ends send their whole structure.
 func decodeMemTable(b []byte) ([]Region, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("%w: memory table of %d bytes", ErrProtocol, len(b))

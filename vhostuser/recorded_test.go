@@ -17,7 +17,7 @@ import (
 	. "github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
-// recording is what a front-end has sent in one of the recorded sessions.
+// recording is what a front end has sent in one of the recorded sessions.
 type recording struct {
 	queues   int
 	features uint64
@@ -100,9 +100,9 @@ func edit(messages []sending, script []byte) []sending {
 	return messages
 }
 
-// FuzzRecorded plays what real front-ends have sent, with messages that are changed, missing,
+// FuzzRecorded plays what real front ends have sent, with messages that are changed, missing,
 // repeated, in another order, or have other descriptors. The device checks that the session keeps
-// its promises, TestMain that nothing is left; the session must end when the front-end does.
+// its promises, TestMain that nothing is left; the session must end when the front end does.
 func FuzzRecorded(f *testing.F) {
 	all := recordings(f)
 	for i := range all {

@@ -77,7 +77,7 @@ func (k *keeper) take() *vhostuser.Snapshot {
 	return p
 }
 
-// replaceable is a front-end whose back-end dies and is replaced.
+// replaceable is a front end whose back end dies and is replaced.
 type replaceable struct {
 	*Frontend
 	keeper
@@ -104,7 +104,7 @@ func newReplaceable(tb testing.TB, queues int) *replaceable {
 	return r
 }
 
-// withMemory is one with two queues that have not started, whose front-end has given memory.
+// withMemory is one with two queues that have not started, whose front end has given memory.
 func withMemory(tb testing.TB) (r *replaceable, qs []*Queue) {
 	tb.Helper()
 	r = newReplaceable(tb, 2)
@@ -137,7 +137,7 @@ func (r *replaceable) run(s *vhostuser.Session) {
 	go func() { r.done <- s.Run(ctx) }()
 }
 
-// kill ends the session without a word to the front-end.
+// kill ends the session without a word to the front end.
 func (r *replaceable) kill() {
 	r.tb.Helper()
 	r.stop()

@@ -13,13 +13,13 @@ import (
 )
 
 // Restore makes a session that goes on where a session of another process stood. That process may
-// have crashed while it wrote the snapshot, so each field is checked as if the front-end had just
+// have crashed while it wrote the snapshot, so each field is checked as if the front end had just
 // sent it. On success the socket and the descriptors are the session's; otherwise nothing has
 // changed, and they stay the caller's. The device is told when Run begins.
 //
 // A message that the other session had read, or was about to read, is served now, and answered, and
 // an answer that wasn't sent is. Two things are lost: an answer with descriptors, if the process
-// ended between the last Keep and the answer, since it isn't sent again: the front-end would take
+// ended between the last Keep and the answer, since it isn't sent again: the front end would take
 // one answer too many for that to its next message; and a message that came in pieces, if the
 // process ended among them. A transfer of the device's state
 // that was under way has failed. A log of dirty pages that was in force counts as incomplete: the
@@ -87,7 +87,7 @@ func (s *Session) take(p *Snapshot) error {
 	return nil
 }
 
-// checkRing refuses a ring that no front-end could have set up.
+// checkRing refuses a ring that no front end could have set up.
 func (s *Session) checkRing(i int, r *RingSnapshot) error {
 	switch {
 	case r.Size > virtqueue.MaxSize || r.Size&(r.Size-1) != 0:

@@ -19,7 +19,7 @@ import (
 )
 
 // TestFrontendDoesNotNotice: sessions follow one another at every step of a driver's life, and the
-// front-end goes on.
+// front end goes on.
 func TestFrontendDoesNotNotice(t *testing.T) {
 	t.Parallel()
 	r := newReplaceable(t, 2)
@@ -71,7 +71,7 @@ func TestFrontendDoesNotNotice(t *testing.T) {
 	r.want("reset", "memory 1")
 }
 
-// TestRecordAndLogAreKept: the files that a front-end gave reach the device after the next.
+// TestRecordAndLogAreKept: the files that a front end gave reach the device after the next.
 func TestRecordAndLogAreKept(t *testing.T) {
 	t.Parallel()
 	r := newReplaceable(t, 2)
@@ -139,7 +139,7 @@ func stageOf(p *vhostuser.Snapshot) stage {
 }
 
 // TestEndAtEachMessage: each message of a driver's life is the end of a session that has come to
-// some stage of it, and the next one goes on. The front-end gets all answers, each once, in their
+// some stage of it, and the next one goes on. The front end gets all answers, each once, in their
 // order.
 func TestEndAtEachMessage(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func endAtEachMessage(t *testing.T, at stage) {
 			return false
 		}
 		again = at != replied
-		_ = r.back.Close() // the front-end hears nothing more from this session
+		_ = r.back.Close() // the front end hears nothing more from this session
 		ended <- struct{}{}
 		return true
 	}
@@ -234,7 +234,7 @@ func endAtEachMessage(t *testing.T, at stage) {
 }
 
 // TestUnreadIsTaken: a session that has ended after it took a message from the socket, but before
-// Keep was told so, leaves it to the next one; so does one whose front-end has sent the next
+// Keep was told so, leaves it to the next one; so does one whose front end has sent the next
 // message since.
 func TestUnreadIsTaken(t *testing.T) {
 	t.Parallel()

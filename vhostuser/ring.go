@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
-// ring is what the front-end has said about one queue.
+// ring is what the front end has said about one queue.
 type ring struct {
 	size    uint16 // 0: not said
 	addr    VringAddr

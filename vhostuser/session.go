@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
-// DefaultTimeout is how long the session waits for the rest of a message, or for a front-end to
+// DefaultTimeout is how long the session waits for the rest of a message, or for a front end to
 // read.
 const DefaultTimeout = 10 * time.Second
 
@@ -31,10 +31,10 @@ type Options struct {
 	Timeout time.Duration      // 0: DefaultTimeout
 	Trace   io.Writer          // gets every message as a line of hex; nil: nobody
 
-	// Progress is called, by Run's goroutine, when the front-end has shown something new.
+	// Progress is called, by Run's goroutine, when the front end has shown something new.
 	Progress func(Shown)
 
-	// Keep is called, by Run's goroutine, with what the front-end has told so far, for Restore:
+	// Keep is called, by Run's goroutine, with what the front end has told so far, for Restore:
 	// before a message is taken from the socket, when it was, and again when it was served, before
 	// its answer.
 	Keep func(*Snapshot)
@@ -47,7 +47,7 @@ type Options struct {
 	NoEventIdx bool // don't offer VIRTIO_F_EVENT_IDX
 }
 
-// Session serves one front-end.
+// Session serves one front end.
 type Session struct {
 	conn      *Conn
 	dev       Device
@@ -83,7 +83,7 @@ type Session struct {
 	shown     Shown
 
 	mu      sync.Mutex
-	channel *FD // to the front-end; guarded by mu
+	channel *FD // to the front end; guarded by mu
 }
 
 // New makes a session over a connected socket, and owns the socket if it succeeds.
@@ -126,7 +126,7 @@ func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
 	}, nil
 }
 
-// Run serves the front-end until it closes the connection (nil), ctx is done (its error), or the
+// Run serves the front end until it closes the connection (nil), ctx is done (its error), or the
 // stream breaks. When it returns, all queues are stopped, the device was reset and holds no memory,
 // and every descriptor of the session is closed.
 func (s *Session) Run(ctx context.Context) error {
@@ -282,7 +282,7 @@ func (s *Session) call(m *Message) (answer []byte, err error) {
 	return answer, err
 }
 
-// protect turns a panic into an error: no front-end can reconnect, so the session must outlive a
+// protect turns a panic into an error: no front end can reconnect, so the session must outlive a
 // fault of the device. It is used for calls of the device after which more must be done in any
 // case.
 func (s *Session) protect(call func() error) (err error) {
@@ -296,7 +296,7 @@ func (s *Session) protect(call func() error) (err error) {
 	return call()
 }
 
-// refuse reports a refused message. The front-end must not be able to fill the disk with such
+// refuse reports a refused message. The front end must not be able to fill the disk with such
 // lines.
 func (s *Session) refuse(r Request, err error) {
 	s.refused++

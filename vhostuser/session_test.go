@@ -17,7 +17,7 @@ import (
 
 const mib = 1 << 20
 
-// rig is a session between a front-end and a device.
+// rig is a session between a front end and a device.
 type rig struct {
 	*Frontend
 	dev  *Device

@@ -2,7 +2,7 @@
 
 package vhostuser
 
-// Shown is what a front-end has shown of itself: enough to say why no driver uses the device.
+// Shown is what a front end has shown of itself: enough to say why no driver uses the device.
 type Shown struct {
 	Protocol uint64 // the protocol features that it accepted
 	Chosen   bool   // it has chosen protocol features, perhaps none

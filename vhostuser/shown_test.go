@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
-// TestProgress shows a session a front-end with more queues than the device, whose driver reads the
+// TestProgress shows a session a front end with more queues than the device, whose driver reads the
 // config space and takes the device.
 func TestProgress(t *testing.T) {
 	near, far := vhostusertest.Pair(t)

@@ -2,7 +2,7 @@
 
 package vhostuser
 
-// Snapshot is what a front-end has told a session: all that a session of a later process needs to
+// Snapshot is what a front end has told a session: all that a session of a later process needs to
 // go on with the same socket. It is taken between two messages, or while one is served. A snapshot
 // that Options.Keep gets has the session's own descriptors, which are good until Keep returns.
 type Snapshot struct {

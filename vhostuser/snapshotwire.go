@@ -14,7 +14,7 @@ import (
 //	u64 size and u64 offset of the log of dirty pages
 //	u64 size and u64 offset of the record, u16 queues, u16 their size, u32 queues shown
 //	u64 protocol features shown
-//	for each region: u64 guest address, size, front-end address, offset in the file
+//	for each region: u64 guest address, size, front end address, offset in the file
 //	for each ring: u64 descriptor table, avail ring, used ring, log, all front-end addresses,
 //	  u32 flags of the addresses, u32 flags of the ring, u16 size, u16 base, u32 0
 //	for the message, if there is one: u32 request, u32 flags, u32 bytes, u32 descriptors, payload

@@ -18,15 +18,15 @@ type StateSaver interface {
 
 	// SaveState writes all that another device needs to take this one's place, except rings and
 	// guest memory. No queue runs. An error says why the VM can't be saved: it is logged, as the
-	// front-end can't be told.
+	// front end can't be told.
 	SaveState(w io.Writer) error
 
-	// LoadState takes what SaveState wrote, by way of a front-end that may have changed it. No
+	// LoadState takes what SaveState wrote, by way of a front end that may have changed it. No
 	// queue runs, and there may be no memory yet. After an error the device is as it was.
 	LoadState(r io.Reader) error
 }
 
-// Both run on a goroutine of their own, so that the front-end can read what is written. No method
+// Both run on a goroutine of their own, so that the front end can read what is written. No method
 // of the device is called meanwhile.
 
 // The payload of SET_DEVICE_STATE_FD.
@@ -48,7 +48,7 @@ type transfer struct {
 }
 
 // setDeviceStateFD begins a transfer. The answer says that there is no descriptor of ours to use in
-// place of the front-end's.
+// place of the front end's.
 func (s *Session) setDeviceStateFD(m *Message) ([]byte, error) {
 	dev, ok := s.dev.(StateSaver)
 	if !ok {
@@ -92,7 +92,7 @@ func (s *Session) setDeviceStateFD(m *Message) ([]byte, error) {
 }
 
 // checkDeviceState waits for the end of the transfer and says how it went. It waits for as long as
-// the front-end moves bytes.
+// the front end moves bytes.
 func (s *Session) checkDeviceState(*Message) ([]byte, error) {
 	t := s.transfer
 	if t == nil {
@@ -107,7 +107,7 @@ func (s *Session) checkDeviceState(*Message) ([]byte, error) {
 }
 
 // endTransfer ends a transfer that is under way, before the device is used for anything else. A
-// front-end whose write fails, since the device refused its state, doesn't ask how it went.
+// front end whose write fails, since the device refused its state, doesn't ask how it went.
 func (s *Session) endTransfer() {
 	t := s.transfer
 	if t == nil {
@@ -119,7 +119,7 @@ func (s *Session) endTransfer() {
 		close(t.quit)
 		<-t.done
 		if t.err == nil {
-			t.err = errors.New("the front-end went on without asking how it went")
+			t.err = errors.New("the front end went on without asking how it went")
 		}
 	}
 	if t.err != nil && !t.told {
@@ -128,8 +128,8 @@ func (s *Session) endTransfer() {
 	t.told = true
 }
 
-// stateFile is the descriptor of a transfer. It waits for the front-end with a bound, and at most
-// until quit is closed. The front-end shares the descriptor's flags, so it isn't made non-blocking.
+// stateFile is the descriptor of a transfer. It waits for the front end with a bound, and at most
+// until quit is closed. The front end shares the descriptor's flags, so it isn't made non-blocking.
 // Where the kernel has no write that doesn't wait, each write is so short that a descriptor that is
 // ready has room for it.
 type stateFile struct {
@@ -207,7 +207,7 @@ func (f *stateFile) await(events int16) error {
 		}
 		select {
 		case <-f.quit:
-			return fmt.Errorf("%w: the front-end went on without it", errTransfer)
+			return fmt.Errorf("%w: the front end went on without it", errTransfer)
 		default:
 		}
 		if time.Since(begin) > f.timeout {

@@ -157,7 +157,7 @@ func TestOtherMessagesEndATransfer(t *testing.T) {
 	m.save(t) // and hang up
 }
 
-// TestStateThatDoesntMove: a front-end that neither reads nor goes on.
+// TestStateThatDoesntMove: a front end that neither reads nor goes on.
 func TestStateThatDoesntMove(t *testing.T) {
 	t.Parallel()
 	dev := &Migrating{Device: NewDevice(t, 1)}
@@ -206,7 +206,7 @@ func TestNoStateWithoutASaver(t *testing.T) {
 	}
 }
 
-// TestRefusedStateIsTold: the log says why a state was refused, once, also where the front-end
+// TestRefusedStateIsTold: the log says why a state was refused, once, also where the front end
 // doesn't ask how it went.
 func TestRefusedStateIsTold(t *testing.T) {
 	t.Parallel()

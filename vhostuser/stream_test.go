@@ -175,7 +175,7 @@ func TestHalfMessageTimesOut(t *testing.T) {
 	}
 }
 
-// A front-end that doesn't read its replies is given up.
+// A front end that doesn't read its replies is given up.
 func TestSilentReader(t *testing.T) {
 	t.Parallel()
 	front, back := Pair(t)
@@ -198,7 +198,7 @@ func TestSilentReader(t *testing.T) {
 	}
 }
 
-// A front-end that hands over its own end of the socket, and dies, isn't seen to close it. The
+// A front end that hands over its own end of the socket, and dies, isn't seen to close it. The
 // session can be ended from outside still.
 func TestOwnSocketHandedOver(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 type direction byte
 
 const (
-	received  direction = '<' // from the front-end
-	sent      direction = '>' // answer to the front-end
+	received  direction = '<' // from the front end
+	sent      direction = '>' // answer to the front end
 	requested direction = '!' // request on the back-end channel
 )
 

@@ -20,13 +20,13 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
-// UserBase is what the front-end adds to a guest-physical address to get an address of its own.
+// UserBase is what the front end adds to a guest-physical address to get an address of its own.
 const UserBase = 0x7f00_0000_0000
 
 // NoFD is the flag of SET_VRING_KICK, CALL and ERR that says that no descriptor comes along.
 const NoFD = 1 << 8
 
-// Frontend is the front-end's side of a session.
+// Frontend is the front end's side of a session.
 type Frontend struct {
 	Conn *vhostuser.Conn
 	Sock *net.UnixConn // for bytes that are no message
@@ -58,13 +58,13 @@ func Pair(tb testing.TB) (a, b *net.UnixConn) {
 	return socks[0], socks[1]
 }
 
-// NewFrontend makes a front-end over a socket.
+// NewFrontend makes a front end over a socket.
 func NewFrontend(tb testing.TB, sock *net.UnixConn) *Frontend {
 	return &Frontend{Conn: vhostuser.NewConn(sock, 10*time.Second), Sock: sock, tb: tb}
 }
 
 // Send sends a message, and waits for the reply if NeedReply is set. It returns an error if the
-// back-end refused.
+// back end refused.
 func (f *Frontend) Send(r vhostuser.Request, payload []byte, fds ...int) error {
 	m := &vhostuser.Message{Request: r, Flags: vhostuser.FlagVersion, Payload: payload}
 	if f.NeedReply {
@@ -83,7 +83,7 @@ func (f *Frontend) Send(r vhostuser.Request, payload []byte, fds ...int) error {
 	return nil
 }
 
-// MustSend is Send for messages that the back-end has to accept.
+// MustSend is Send for messages that the back end has to accept.
 func (f *Frontend) MustSend(r vhostuser.Request, payload []byte, fds ...int) {
 	f.tb.Helper()
 	if err := f.Send(r, payload, fds...); err != nil {
@@ -228,7 +228,7 @@ func (f *Frontend) SetMemory(g *virtqueuetest.Guest) {
 	f.MustSend(vhostuser.SetMemTable, vhostuser.AppendMemTable(nil, Regions(g)), g.FDs...)
 }
 
-// Queue is a ring as the front-end sets it up.
+// Queue is a ring as the front end sets it up.
 type Queue struct {
 	Index      int
 	Driver     *virtqueuetest.Driver

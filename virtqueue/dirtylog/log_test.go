@@ -44,7 +44,7 @@ func open(tb testing.TB, fd int, offset, size uint64) *Log {
 	return l
 }
 
-// contents reads the file as the front-end does.
+// contents reads the file as the front end does.
 func contents(tb testing.TB, fd int, offset, size uint64) []byte {
 	tb.Helper()
 	b := make([]byte, size)
@@ -147,7 +147,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestCutShort: a front-end that takes the file away loses its log, and nothing else.
+// TestCutShort: a front end that takes the file away loses its log, and nothing else.
 func TestCutShort(t *testing.T) {
 	t.Parallel()
 	fd := memFD(t, 8192)
@@ -234,7 +234,7 @@ func FuzzMark(f *testing.F) {
 	})
 }
 
-// TestRace: writers, a switch that is turned, and a front-end that fetches and clears. Each write
+// TestRace: writers, a switch that is turned, and a front end that fetches and clears. Each write
 // that ended while the log was on is seen.
 func TestRace(t *testing.T) {
 	t.Parallel()

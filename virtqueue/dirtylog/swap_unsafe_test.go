@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// swap fetches and clears a word, as a front-end does.
+// swap fetches and clears a word, as a front end does.
 func swap(b []byte, off uint64) uint64 {
 	_ = b[off+7]
 	// SAFETY: as in or.

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// or sets bits of the word at an offset, in one step with respect to the front-end, which fetches
+// or sets bits of the word at an offset, in one step with respect to the front end, which fetches
 // and clears whole words.
 func or(b []byte, off, bits uint64) {
 	_ = b[off+7]

@@ -20,8 +20,8 @@
 //
 // # Trust
 //
-// The front-end holds the memory and may write anything into it, at any time, or cut it short.
-// Recover reads it once and checks what it reads; nothing else reads it. A hostile front-end gains
+// The front end holds the memory and may write anything into it, at any time, or cut it short.
+// Recover reads it once and checks what it reads; nothing else reads it. A hostile front end gains
 // no more than that its own guest's requests are done twice or not at all. A fault makes the record
 // Lost: the device goes on without it.
 //

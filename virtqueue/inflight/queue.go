@@ -35,7 +35,7 @@ func (q *Queue) Lost() bool { return q.lost }
 func (q *Queue) Recover(used uint16) (heads []uint16, fresh bool, err error) {
 	fault := q.guard(func() { heads, fresh, err = q.recover(used) })
 	if fault {
-		return nil, false, fmt.Errorf("%w: the front-end has cut its file short", ErrRegion)
+		return nil, false, fmt.Errorf("%w: the front end has cut its file short", ErrRegion)
 	}
 	return heads, fresh, err
 }

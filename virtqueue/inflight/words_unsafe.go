@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// load reads the word at an offset, once and whole, whatever the front-end does to it meanwhile.
+// load reads the word at an offset, once and whole, whatever the front end does to it meanwhile.
 func load(b []byte, off int) uint64 {
 	_ = b[off+7]
 	// SAFETY: all eight bytes are inside b, which begins at a multiple of 64; the callers pass
