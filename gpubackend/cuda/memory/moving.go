@@ -105,12 +105,12 @@ func (m *Memory) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.
 	defer stop()
 	return m.pumpEach(list, func(p *pump, list []gpubackend.Piece) gpubackend.Result {
 		stop()
-		var all []part
+		var all []portion
 		for i := range list {
-			all = append(all, parts(list[i:i+1], images[i])...)
+			all = append(all, portions(list[i:i+1], images[i])...)
 		}
 		images = images[len(list):]
-		return p.outParts(all)
+		return p.outPortions(all)
 	})
 }
 

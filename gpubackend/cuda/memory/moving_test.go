@@ -121,14 +121,14 @@ func TestPump(t *testing.T) {
 		}
 		before, image := bytes.Clone(e.device), make([]byte, gpubackend.PieceBytes(list))
 		pumped(t, e, func(p *pump) gpubackend.Result { return p.out(list, image) })
-		var scattered []part // the same, parts last to first
+		var scattered []portion // the same, last to first
 		copied := make([]byte, len(image))
-		for _, x := range parts(list, copied) {
-			scattered = append([]part{x}, scattered...)
+		for _, x := range portions(list, copied) {
+			scattered = append([]portion{x}, scattered...)
 		}
-		pumped(t, e, func(p *pump) gpubackend.Result { return p.outParts(scattered) })
+		pumped(t, e, func(p *pump) gpubackend.Result { return p.outPortions(scattered) })
 		if !bytes.Equal(copied, image) {
-			t.Fatalf("seed %d: parts that are copied in another order are others", seed)
+			t.Fatalf("seed %d: portions that are copied in another order are others", seed)
 		}
 		at := 0
 		for _, p := range list {

@@ -35,17 +35,17 @@ const (
 	stepBytes = 256 << 10
 )
 
-// parcel is a buffer, and what is in it: a part of device memory, and of an image.
+// parcel is a buffer, and which bytes are in it.
 type parcel struct {
 	stream  gpubackend.Stream
 	address uint64
 	buffer  []byte
 	copying sync.WaitGroup
-	part    part
+	holds   portion
 }
 
-// part is some bytes of a piece.
-type part struct {
+// portion is some bytes of a piece, and of its image.
+type portion struct {
 	device uint64
 	image  []byte
 }
@@ -84,12 +84,12 @@ func (p *pump) close() {
 	}
 }
 
-// parts cuts pieces and their image into parts that fit in a parcel.
-func parts(list []gpubackend.Piece, image []byte) (all []part) {
+// portions cuts pieces and their image into what fits in a parcel.
+func portions(list []gpubackend.Piece, image []byte) (all []portion) {
 	for _, piece := range list {
 		for done := uint64(0); done < piece.Bytes; {
 			n := min(piece.Bytes-done, parcelBytes)
-			all = append(all, part{piece.Address + done, image[:n]})
+			all = append(all, portion{piece.Address + done, image[:n]})
 			image = image[n:]
 			done += n
 		}
@@ -99,17 +99,17 @@ func parts(list []gpubackend.Piece, image []byte) (all []part) {
 
 // out copies pieces to an image.
 func (p *pump) out(list []gpubackend.Piece, image []byte) gpubackend.Result {
-	return p.outParts(parts(list, image))
+	return p.outPortions(portions(list, image))
 }
 
-// outParts copies parts to where each has its image.
-func (p *pump) outParts(all []part) gpubackend.Result {
+// outPortions copies portions to where each has its image.
+func (p *pump) outPortions(all []portion) gpubackend.Result {
 	for i := range len(all) + 1 {
 		if i < len(all) {
 			l := p.parcels[i%parcels]
 			l.copying.Wait()
-			l.part = all[i]
-			if r := p.calls.MemcpyDtoHAsync(l.address, l.part.device, uint64(len(l.part.image)),
+			l.holds = all[i]
+			if r := p.calls.MemcpyDtoHAsync(l.address, l.holds.device, uint64(len(l.holds.image)),
 				l.stream); r != gpubackend.Success {
 				return r
 			}
@@ -119,7 +119,7 @@ func (p *pump) outParts(all []part) gpubackend.Result {
 			if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
 				return r
 			}
-			l.copy(l.part.image, l.buffer)
+			l.copy(l.holds.image, l.buffer)
 		}
 	}
 	for _, l := range p.parcels {
@@ -130,20 +130,20 @@ func (p *pump) outParts(all []part) gpubackend.Result {
 
 // in copies an image to pieces.
 func (p *pump) in(list []gpubackend.Piece, image []byte) gpubackend.Result {
-	all := parts(list, image)
+	all := portions(list, image)
 	for i := range len(all) + ahead {
 		if i < len(all) {
 			l := p.parcels[i%parcels]
 			if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
 				return r
 			}
-			l.part = all[i]
-			l.copy(l.buffer, l.part.image)
+			l.holds = all[i]
+			l.copy(l.buffer, l.holds.image)
 		}
 		if i >= ahead {
 			l := p.parcels[(i-ahead)%parcels]
 			l.copying.Wait()
-			if r := p.calls.MemcpyHtoDAsync(l.part.device, l.address, uint64(len(l.part.image)),
+			if r := p.calls.MemcpyHtoDAsync(l.holds.device, l.address, uint64(len(l.holds.image)),
 				l.stream); r != gpubackend.Success {
 				return r
 			}
