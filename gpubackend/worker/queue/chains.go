@@ -93,8 +93,7 @@ func (q *Queue) readRuns(h *wire.ChainHeader) ([]wire.Run, error) {
 	total := uint64(0)
 	for i := range runs {
 		r := &runs[i]
-		r.Address = binary.LittleEndian.Uint64(raw[i*wire.RunSize:])
-		r.Bytes = binary.LittleEndian.Uint64(raw[i*wire.RunSize+8:])
+		r.Decode(raw[i*wire.RunSize:])
 		if err := q.mem.Check(r.Address, r.Bytes); err != nil || r.Bytes == 0 {
 			return nil, fmt.Errorf("run %d of %d bytes: %w", i, r.Bytes,
 				errors.Join(guestmem.ErrRange, err))
