@@ -27,8 +27,10 @@ const (
 	References
 	GreenContexts
 	Linkers
+	// Memory of a program that has failed and others may use, and memory of others that can't be
+	// found again.
 	SharedMemory
-	SharedEvents
+	SharedEvents // of a program that has failed
 	ShownMemory
 	Commands
 	Kinds
