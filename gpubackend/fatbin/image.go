@@ -25,15 +25,6 @@ var (
 	ErrCompression = errors.New("variant can't be decompressed")
 )
 
-// First bytes by which images are told apart.
-const (
-	magicWrapper   = 0x466243B1
-	magicContainer = 0xBA55ED50
-	magicOld       = 0x1EE55A01
-	magicELF       = 0x464C457F
-	magicArchive   = "!<arch>\n"
-)
-
 // Binary is an open image of device code.
 type Binary struct {
 	// Variants are in the order of the container. An image of PTX text or of a cubin has one
@@ -49,11 +40,11 @@ func Open(image []byte) (*Binary, error) {
 	}
 	if len(image) >= 4 {
 		switch binary.LittleEndian.Uint32(image) {
-		case magicContainer:
+		case MagicContainer:
 			return openContainer(image)
-		case magicELF:
+		case MagicELF:
 			return &Binary{Variants: []Variant{{Kind: ELF, stored: image}}}, nil
-		case magicWrapper:
+		case MagicWrapper:
 			return nil, fmt.Errorf("open image: wrapper without its container: %w", ErrInvalidImage)
 		case magicOld:
 			return nil, fmt.Errorf("open image: container of CUDA 3 or older: %w", ErrInvalidImage)

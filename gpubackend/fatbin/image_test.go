@@ -30,7 +30,7 @@ func container(parts ...part) []byte {
 	le := binary.LittleEndian
 	var body []byte
 	for _, p := range parts {
-		header := max(p.header, variantHeader)
+		header := max(p.header, variantBytes)
 		h := make([]byte, header)
 		padded := (len(p.payload) + 7) &^ 7
 		le.PutUint16(h[0:], uint16(p.kind))
@@ -48,10 +48,10 @@ func container(parts ...part) []byte {
 		body = append(append(body, h...), p.payload...)
 		body = append(body, make([]byte, padded-len(p.payload))...)
 	}
-	head := make([]byte, containerHeader)
-	le.PutUint32(head, magicContainer)
+	head := make([]byte, containerBytes)
+	le.PutUint32(head, MagicContainer)
 	le.PutUint16(head[4:], 1)
-	le.PutUint16(head[6:], containerHeader)
+	le.PutUint16(head[6:], containerBytes)
 	le.PutUint64(head[8:], uint64(len(body)))
 	return append(head, body...)
 }
@@ -218,5 +218,17 @@ func TestCompiled(t *testing.T) {
 	text, err := im.BestPTX(90, nil)
 	if err != nil || !bytes.Contains(text, []byte(".visible .entry tiny")) {
 		t.Errorf("text %q, error %v", text, err)
+	}
+}
+
+// TestHeads: the structures are as large as what they describe.
+func TestHeads(t *testing.T) {
+	for _, c := range []struct {
+		head any
+		want int
+	}{{containerHead{}, containerBytes}, {variantHead{}, variantBytes}} {
+		if n := binary.Size(c.head); n != c.want {
+			t.Errorf("%T has %d bytes, want %d", c.head, n, c.want)
+		}
 	}
 }

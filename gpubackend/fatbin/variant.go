@@ -50,8 +50,6 @@ const (
 )
 
 const (
-	containerHeader  = 16
-	variantHeader    = 64
 	maxVariantHeader = 4096
 	maxVariants      = 4096
 )
@@ -90,18 +88,14 @@ func (e *Variant) Payload(mem *budget.Account) ([]byte, error) {
 
 // openContainer walks the variants of a fat binary container.
 func openContainer(image []byte) (*Binary, error) {
-	if len(image) < containerHeader {
-		return nil, fmt.Errorf("open container: %d bytes: %w", len(image), ErrInvalidImage)
-	}
-	header := uint64(binary.LittleEndian.Uint16(image[6:]))
-	size := binary.LittleEndian.Uint64(image[8:])
-	if header < containerHeader || header > uint64(len(image)) || size > uint64(len(image))-header {
+	h, fits := readContainer(image)
+	if !fits {
 		return nil, fmt.Errorf("open container: header of %d and body of %d bytes in %d: %w",
-			header, size, len(image), ErrInvalidImage)
+			h.Header, h.Body, len(image), ErrInvalidImage)
 	}
-	body := image[header : header+size]
+	body := image[h.Header:][:h.Body]
 	im := &Binary{}
-	for len(body) >= variantHeader {
+	for len(body) >= variantBytes {
 		e, length, err := parseVariant(body)
 		if err != nil {
 			return nil, fmt.Errorf("open container: variant %d: %w", len(im.Variants), err)
@@ -118,31 +112,31 @@ func openContainer(image []byte) (*Binary, error) {
 
 // parseVariant reads the variant at the start of b and returns its whole length.
 func parseVariant(b []byte) (Variant, uint64, error) {
-	le := binary.LittleEndian
-	header := uint64(le.Uint32(b[4:]))
-	padded := le.Uint64(b[8:])
-	compressed := uint64(le.Uint32(b[16:]))
-	flags := le.Uint64(b[40:])
-	if header < variantHeader || header > maxVariantHeader || header > uint64(len(b)) {
+	var h variantHead
+	if _, err := binary.Decode(b, binary.LittleEndian, &h); err != nil {
+		return Variant{}, 0, fmt.Errorf("header: %w: %w", err, ErrInvalidImage)
+	}
+	header, compressed := uint64(h.Header), uint64(h.Compressed)
+	if header < variantBytes || header > maxVariantHeader || header > uint64(len(b)) {
 		return Variant{}, 0, fmt.Errorf("header of %d bytes: %w", header, ErrInvalidImage)
 	}
-	stored := max(padded, compressed)
+	stored := max(h.Padded, compressed)
 	if stored > uint64(len(b))-header {
 		return Variant{}, 0,
 			fmt.Errorf("payload of %d bytes with %d left: %w", stored, uint64(len(b))-header,
 				ErrInvalidImage)
 	}
 	e := Variant{
-		Kind:       Kind(le.Uint16(b)),
-		Minor:      int(le.Uint16(b[24:])),
-		Major:      int(le.Uint16(b[26:])),
-		Arch:       int(int32(le.Uint32(b[28:]))),
-		Compressed: compressionOf(flags),
-		Size:       padded,
-		stored:     b[header : header+padded],
+		Kind:       h.Kind,
+		Minor:      int(h.Minor),
+		Major:      int(h.Major),
+		Arch:       int(h.Arch),
+		Compressed: compressionOf(h.Flags),
+		Size:       h.Padded,
+		stored:     b[header : header+h.Padded],
 	}
 	if e.Compressed != Stored {
-		e.Size = le.Uint64(b[56:])
+		e.Size = h.Size
 		e.stored = b[header : header+compressed]
 	}
 	return e, header + stored, nil

@@ -20,11 +20,6 @@ const (
 	relocHigh32 = 57 // R_CUDA_ABS32_HI_32: the upper half, there too
 )
 
-const (
-	relSize  = 16
-	relaSize = 24
-)
-
 // patch is a word of the file that takes an address.
 type patch struct {
 	at       uint64 // in the file
@@ -149,7 +144,7 @@ func (c *cubin) addRelocations(i int) error {
 	}
 	var keep []byte
 	for at := 0; at < len(table); at += size {
-		ours, err := c.addRelocation(&c.sections[s.info], table[at:at+size])
+		ours, err := c.addRelocation(&c.sections[s.info], relocationIn(table[at:at+size]))
 		if err != nil {
 			return fmt.Errorf("relocation %d in section %d: %w", at/size, i, err)
 		}
@@ -167,39 +162,35 @@ func (c *cubin) addRelocations(i int) error {
 }
 
 // addRelocation takes a relocation if it concerns a managed variable.
-func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) {
-	le := binary.LittleEndian
-	offset, kind, of := le.Uint64(r), le.Uint32(r[8:]), le.Uint32(r[12:])
-	number, ours := c.number[of]
+func (c *cubin) addRelocation(target *section, r relocation) (ours bool, err error) {
+	number, ours := c.number[r.symbol]
 	if !ours {
-		if err := c.checkOther(of); err != nil || !c.plain {
+		if err := c.checkOther(r.symbol); err != nil || !c.plain {
 			return false, err
 		}
 		return false, c.checkPlace(target, r)
 	}
-	p := patch{variable: number, kind: kind}
+	p := patch{variable: number, kind: r.kind, addend: r.addend}
 	var skip, width uint64 // from where the relocation points
-	switch kind {
+	switch r.kind {
 	case reloc64, relocG64:
 		width = 8
 	case relocLow32, relocHigh32:
 		skip, width = 4, 4
 	default:
 		return false,
-			fmt.Errorf("of %s, of kind %d: %w", c.variables[number].Name, kind, ErrUnsupported)
+			fmt.Errorf("of %s, of kind %d: %w", c.variables[number].Name, r.kind, ErrUnsupported)
 	}
 	content, err := c.content(target)
 	switch {
 	case err != nil:
 		return false, err
-	case target.empty() || offset > target.size || skip+width > target.size-offset:
-		return false, fmt.Errorf("at %d of %d bytes: %w", offset, target.size, ErrUnsupported)
+	case target.empty() || r.offset > target.size || skip+width > target.size-r.offset:
+		return false, fmt.Errorf("at %d of %d bytes: %w", r.offset, target.size, ErrUnsupported)
 	}
-	p.at = target.offset + offset + skip
-	if len(r) == relaSize {
-		p.addend = le.Uint64(r[16:])
-	} else if !isZero(content[offset+
-		skip:][:width]) { // nvcc puts an addend, if there is one, in a rela table
+	p.at = target.offset + r.offset + skip
+	// nvcc puts an addend, if there is one, in a rela table
+	if !r.explicit && !isZero(content[r.offset+skip:][:width]) {
 		return false,
 			fmt.Errorf("of %s, with an addend in place: %w", c.variables[number].Name,
 				ErrUnsupported)
@@ -229,13 +220,13 @@ func (c *cubin) place(base uint64) []byte {
 	le := binary.LittleEndian
 	out := bytes.Clone(c.image)
 	for i := range c.number {
-		out[c.symbol(int(i)).at+5] &^= symbolManaged
+		out[c.symbol(int(i)).at+symbolOther] &^= symbolManaged
 	}
 	for _, k := range c.cuts {
 		s := &c.sections[k.section]
 		table := out[s.offset : s.offset+s.size]
 		clear(table[copy(table, k.keep):])
-		le.PutUint64(out[s.at+32:], uint64(len(k.keep)))
+		le.PutUint64(out[s.at+sectionSize:], uint64(len(k.keep)))
 	}
 	for _, p := range c.patches {
 		address := base + c.variables[p.variable].Offset + p.addend

@@ -12,9 +12,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
-// relocation is one as Go's own reader of ELF files shows it, with the place of its entry in the
-// file.
-type relocation struct {
+// shownRelocation is a relocation as Go's own reader of ELF files shows it, with the place of its
+// entry in the file.
+type shownRelocation struct {
 	entry, at uint64
 	kind      uint32
 	symbol    string
@@ -29,7 +29,7 @@ func readable(image []byte) *bytes.Reader {
 }
 
 // relocations lists those of a cubin's variables.
-func relocations(tb testing.TB, image []byte) (list []relocation) {
+func relocations(tb testing.TB, image []byte) (list []shownRelocation) {
 	tb.Helper()
 	f, err := elf.NewFile(readable(image))
 	if err != nil {
@@ -50,7 +50,7 @@ func relocations(tb testing.TB, image []byte) (list []relocation) {
 		}
 		for at := 0; at < len(table); at += size {
 			of := symbols[binary.LittleEndian.Uint32(table[at+12:])-1]
-			list = append(list, relocation{
+			list = append(list, shownRelocation{
 				s.Offset + uint64(at),
 				f.Sections[s.Info].Offset + binary.LittleEndian.Uint64(table[at:]),
 				binary.LittleEndian.Uint32(table[at+8:]), of.Name, s,

@@ -4,40 +4,56 @@ package managed
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
 // Numbers of ELF files (System V ABI, "Object Files"), 64-bit and little-endian, and NVIDIA's own.
 const (
-	magicELF    = 0x464c457f
 	fileHeader  = 64
 	header      = 64 // of a section
-	symbolSize  = 24
-	maxSections = 0xff00 // SHN_LORESERVE
+	maxSections = uint16(elf.SHN_LORESERVE)
 
-	typeSymbols = 2 // SHT_SYMTAB
-	typeRela    = 4
-	typeNoBits  = 8
-	typeRel     = 9
+	typeSymbols = uint32(elf.SHT_SYMTAB)
+	typeRela    = uint32(elf.SHT_RELA)
+	typeNoBits  = uint32(elf.SHT_NOBITS)
+	typeRel     = uint32(elf.SHT_REL)
 	// SHT_CUDA_GLOBAL, of relocatable cubins: without content, like typeNoBits
 	typeGlobal = 0x70000007
 
-	symbolObject  = 1    // STT_OBJECT
-	symbolSection = 3    // STT_SECTION
-	symbolData    = 13   // STT_CUDA_OBJECT, of relocatable cubins
-	symbolManaged = 0x04 // STO_CUDA_MANAGED
+	symbolObject   = byte(elf.STT_OBJECT)
+	symbolFunction = byte(elf.STT_FUNC)
+	symbolSection  = byte(elf.STT_SECTION)
+	symbolData     = 13   // STT_CUDA_OBJECT, of relocatable cubins
+	symbolManaged  = 0x04 // STO_CUDA_MANAGED
+
+	cudaABI, cudaABIVersion = 0x33, 7 // of the form that CUDA 11 and 12 write
 )
 
-// knownForm tells whether a cubin is of the form that CUDA 11 and 12 write: EI_OSABI 0x33,
-// EI_ABIVERSION 7.
+// Sizes of elf.Sym64, elf.Rel64 and elf.Rela64, of which there are so many that they are decoded by
+// hand, and where fields are that are changed in place.
+const (
+	symbolSize = 24
+	relSize    = 16
+	relaSize   = 24
+
+	symbolOther = 5  // of elf.Sym64
+	sectionSize = 32 // of elf.Section64
+)
+
+// knownForm tells whether a cubin is of the form that CUDA 11 and 12 write.
 func knownForm(image []byte) bool {
-	return len(image) >= fileHeader && image[7] == 0x33 && image[8] == 7
+	return len(image) >= fileHeader && image[elf.EI_OSABI] == cudaABI &&
+		image[elf.EI_ABIVERSION] == cudaABIVersion
 }
 
 // section is a section's header.
 type section struct {
 	at           uint64 // of the header in the file
+	name         uint32 // in the table of the sections' names
 	kind         uint32
 	offset, size uint64
 	link, info   uint32
@@ -61,6 +77,7 @@ func (s symbol) managed() bool {
 type elfFile struct {
 	image    []byte
 	sections []section
+	titles   uint16 // number of the section with the sections' names
 	table    uint32 // number of the symbol table's section, 0 for none
 	symbols  []byte
 	names    []byte
@@ -69,26 +86,44 @@ type elfFile struct {
 // readELF reads the tables of a file. Contents of sections are checked by content.
 func readELF(image []byte) (*elfFile, error) {
 	le := binary.LittleEndian
-	if len(image) < fileHeader || le.Uint32(image) != magicELF || image[4] != 2 || image[5] != 1 {
+	var h elf.Header64
+	if _, err := binary.Decode(image, le, &h); err != nil ||
+		le.Uint32(h.Ident[:]) != fatbin.MagicELF ||
+		elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64 ||
+		elf.Data(h.Ident[elf.EI_DATA]) != elf.ELFDATA2LSB {
 		return nil, fmt.Errorf("no 64-bit ELF file: %w", ErrUnsupported)
 	}
-	at, size, count := le.Uint64(image[40:]), uint64(le.Uint16(image[58:])),
-		uint64(le.Uint16(image[60:]))
-	if size < header || count >= maxSections || at > uint64(len(image)) ||
-		size*count > uint64(len(image))-at {
-		return nil, fmt.Errorf("%d section headers at %d: %w", count, at, ErrUnsupported)
+	size, count := uint64(h.Shentsize), uint64(h.Shnum)
+	if size < header || h.Shnum >= maxSections || h.Shoff > uint64(len(image)) ||
+		size*count > uint64(len(image))-h.Shoff {
+		return nil, fmt.Errorf("%d section headers at %d: %w", count, h.Shoff, ErrUnsupported)
 	}
-	f := &elfFile{image: image}
+	f := &elfFile{image: image, titles: h.Shstrndx}
 	for i := range count {
-		s := at + i*size
-		h := image[s : s+header]
+		var s elf.Section64
+		at := h.Shoff + i*size
+		if _, err := binary.Decode(image[at:at+header], le, &s); err != nil {
+			return nil, fmt.Errorf("section header %d: %w: %w", i, err, ErrUnsupported)
+		}
 		f.sections = append(f.sections, section{
-			at: s, kind: le.Uint32(h[4:]), offset: le.Uint64(h[24:]), size: le.Uint64(h[32:]),
-			link: le.Uint32(h[40:]), info: le.Uint32(h[44:]), align: le.Uint64(h[48:]),
-			entry: le.Uint64(h[56:]),
+			at: at, name: s.Name, kind: s.Type, offset: s.Off, size: s.Size, link: s.Link,
+			info: s.Info, align: s.Addralign, entry: s.Entsize,
 		})
 	}
 	return f, f.readSymbols()
+}
+
+// sectionName is a section's name, empty where it has none.
+func (f *elfFile) sectionName(s *section) string {
+	if int(f.titles) >= len(f.sections) {
+		return ""
+	}
+	names, err := f.content(&f.sections[f.titles])
+	if err != nil || uint64(s.name) >= uint64(len(names)) {
+		return ""
+	}
+	name, _, _ := bytes.Cut(names[s.name:], []byte{0})
+	return string(name)
 }
 
 // empty tells whether a section has no content in the file. It then consists of zeros.
@@ -133,9 +168,28 @@ func (f *elfFile) symbol(i int) symbol {
 	b := f.symbols[i*symbolSize:][:symbolSize]
 	return symbol{
 		at: f.sections[f.table].offset + uint64(i*symbolSize), name: le.Uint32(b), kind: b[4] & 0xf,
-		other:   b[5],
+		other:   b[symbolOther],
 		section: le.Uint16(b[6:]), value: le.Uint64(b[8:]), size: le.Uint64(b[16:]),
 	}
+}
+
+// relocation is an entry of a table of relocations.
+type relocation struct {
+	offset       uint64 // in the section that it is for
+	kind, symbol uint32
+	explicit     bool // it has an addend of its own; else the addend is in place
+	addend       uint64
+}
+
+// relocationIn decodes an entry, of relSize or relaSize bytes.
+func relocationIn(b []byte) relocation {
+	le := binary.LittleEndian
+	r := relocation{offset: le.Uint64(b), kind: le.Uint32(b[8:]), symbol: le.Uint32(b[12:]),
+		explicit: len(b) == relaSize}
+	if r.explicit {
+		r.addend = le.Uint64(b[16:])
+	}
+	return r
 }
 
 // nameOf is a symbol's name, empty where it has none or one that is too long.

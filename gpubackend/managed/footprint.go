@@ -4,7 +4,6 @@ package managed
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/bits"
 	"strings"
 
@@ -95,22 +94,6 @@ func hasPrefix(name string, prefixes []string) bool {
 		}
 	}
 	return false
-}
-
-// sectionName is a section's name, empty where it has none.
-func (f *elfFile) sectionName(s *section) string {
-	le := binary.LittleEndian
-	table := int(le.Uint16(f.image[62:]))
-	if table >= len(f.sections) {
-		return ""
-	}
-	names, err := f.content(&f.sections[table])
-	at := uint64(le.Uint32(f.image[s.at:]))
-	if err != nil || at >= uint64(len(names)) {
-		return ""
-	}
-	name, _, _ := bytes.Cut(names[at:], []byte{0})
-	return string(name)
 }
 
 // add and multiply stop at MaxFootprint.

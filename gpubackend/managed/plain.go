@@ -172,29 +172,23 @@ func (f *elfFile) checkApart() error {
 	return nil
 }
 
-const symbolFunction = 2 // STT_FUNC
-
 // checkPlace refuses a relocation by which code or data gets an address that only the driver knows.
 // A return address (a function and a number) doesn't last, and the functions that the driver itself
 // has are only called.
-func (c *cubin) checkPlace(target *section, r []byte) error {
-	le := binary.LittleEndian
-	of, in := le.Uint32(r[12:]), c.sectionName(target)
-	if uint64(of) >= uint64(c.count()) || strings.HasPrefix(in, ".debug") ||
+func (c *cubin) checkPlace(target *section, r relocation) error {
+	in := c.sectionName(target)
+	if uint64(r.symbol) >= uint64(c.count()) || strings.HasPrefix(in, ".debug") ||
 		strings.HasPrefix(in, ".nv_debug") || strings.HasPrefix(in, ".rel") {
 		return nil
 	}
-	s := c.symbol(int(of))
-	name, addend := c.nameOf(s), uint64(0)
-	if len(r) == relaSize {
-		addend = le.Uint64(r[16:])
-	}
+	s := c.symbol(int(r.symbol))
+	name := c.nameOf(s)
 	switch code := strings.HasPrefix(in, ".text"); {
 	case c.isConstant(s):
 		return fmt.Errorf("%w: it takes the address of constant %q", ErrStays, name)
 	case s.section == 0 && (name == "vprintf" || name == "__assertfail"):
 		return nil
-	case s.kind == symbolFunction && !(code && (addend != 0 || le.Uint32(r[8:]) == relocCall)):
+	case s.kind == symbolFunction && !(code && (r.addend != 0 || r.kind == relocCall)):
 		return fmt.Errorf("%w: it takes the address of function %q", ErrStays, name)
 	}
 	return nil

@@ -3,16 +3,11 @@
 package code
 
 import (
+	"debug/elf"
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
-)
-
-// First words of device-code images.
-const (
-	magicWrapper = 0x466243b1 // __fatBinC_Wrapper_t, which holds a pointer
-	magicFatbin  = 0xba55ed50
-	magicELF     = 0x464c457f
+	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
 // maxImage bounds an image.
@@ -25,13 +20,13 @@ func checkImage(image []byte) gpubackend.Result {
 		return gpubackend.InvalidImage
 	}
 	switch binary.LittleEndian.Uint32(image) {
-	case magicWrapper:
+	case fatbin.MagicWrapper:
 		return gpubackend.InvalidImage
-	case magicFatbin:
-		if !fatbinFits(image) {
+	case fatbin.MagicContainer:
+		if !fatbin.Fits(image) {
 			return gpubackend.InvalidImage
 		}
-	case magicELF:
+	case fatbin.MagicELF:
 		if !elfFits(image) {
 			return gpubackend.InvalidImage
 		}
@@ -43,29 +38,18 @@ func checkImage(image []byte) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// fatbinFits checks the container's header: magic, version, u16 header size, u64 size of what
-// follows.
-func fatbinFits(image []byte) bool {
-	if len(image) < 16 {
-		return false
-	}
-	header := uint64(binary.LittleEndian.Uint16(image[6:]))
-	body := binary.LittleEndian.Uint64(image[8:])
-	return header >= 16 && body <= uint64(len(image)) && header+body <= uint64(len(image))
-}
-
 // elfFits checks that the tables of headers lie in the image.
 func elfFits(image []byte) bool {
-	if len(image) < 64 || image[4] != 2 {
+	var h elf.Header64
+	if _, err := binary.Decode(image, binary.LittleEndian, &h); err != nil ||
+		elf.Class(h.Ident[elf.EI_CLASS]) != elf.ELFCLASS64 {
 		return false
 	}
-	le := binary.LittleEndian
 	inside := func(offset uint64, size, count uint16) bool {
 		return offset <= uint64(len(image)) &&
 			uint64(size)*uint64(count) <= uint64(len(image))-offset
 	}
-	return inside(le.Uint64(image[32:]), le.Uint16(image[54:]), le.Uint16(image[56:])) &&
-		inside(le.Uint64(image[40:]), le.Uint16(image[58:]), le.Uint16(image[60:]))
+	return inside(h.Phoff, h.Phentsize, h.Phnum) && inside(h.Shoff, h.Shentsize, h.Shnum)
 }
 
 // looksLikeText tells PTX from data of no known kind. Archives begin with '!' and are refused.

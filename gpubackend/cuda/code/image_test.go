@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/output"
+	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
 func TestCheckImage(t *testing.T) {
@@ -25,9 +26,9 @@ func TestCheckImage(t *testing.T) {
 		}
 		return string(b)
 	}
-	fatbin := func(header uint16, body uint64, n int) string {
+	container := func(header uint16, body uint64, n int) string {
 		b := make([]byte, n)
-		binary.LittleEndian.PutUint32(b, magicFatbin)
+		binary.LittleEndian.PutUint32(b, fatbin.MagicContainer)
 		binary.LittleEndian.PutUint16(b[6:], header)
 		binary.LittleEndian.PutUint64(b[8:], body)
 		return string(b)
@@ -50,10 +51,10 @@ func TestCheckImage(t *testing.T) {
 		{"ELF segments far outside",
 			elf(func(b []byte) { binary.LittleEndian.PutUint64(b[32:], ^uint64(0)) }),
 			gpubackend.InvalidImage},
-		{"fatbin", fatbin(16, 48, 64), 0},
-		{"fatbin cut short", fatbin(16, 49, 64), gpubackend.InvalidImage},
-		{"fatbin that wraps", fatbin(16, ^uint64(0), 64), gpubackend.InvalidImage},
-		{"fatbin with a small header", fatbin(8, 8, 64), gpubackend.InvalidImage},
+		{"fatbin", container(16, 48, 64), 0},
+		{"fatbin cut short", container(16, 49, 64), gpubackend.InvalidImage},
+		{"fatbin that wraps", container(16, ^uint64(0), 64), gpubackend.InvalidImage},
+		{"fatbin with a small header", container(8, 8, 64), gpubackend.InvalidImage},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if r := checkImage([]byte(test.image)); r != test.want {
