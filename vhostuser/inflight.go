@@ -102,25 +102,32 @@ func (s *Session) setInFlightFD(m *Message) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
-	if err := s.keepRecord(record); err != nil || s.record == nil {
+	if err := s.keepRecord(record); err != nil || s.record.region == nil {
 		return nil, err
 	}
-	s.recordAt, s.recordFD = v, m.takeFD()
+	s.record.at, s.record.fd = v, m.takeFD()
 	return nil, nil
+}
+
+// keptRecord is the record of what is in flight, and where it is kept.
+type keptRecord struct {
+	region *inflight.Region // nil: none is kept
+	at     InFlight         // in fd
+	fd     *FD              // nil: there is no record
 }
 
 // keepRecord replaces the device's record by another one, or by none.
 func (s *Session) keepRecord(record *inflight.Region) error {
 	dev, ok := s.dev.(InFlightTracker)
-	if !ok || record == nil && s.record == nil {
+	if !ok || record == nil && s.record.region == nil {
 		return nil
 	}
 	err := s.protect(func() error { return dev.SetInFlight(record) })
-	old := s.record
-	_ = s.recordFD.Close()
-	s.record, s.recordAt, s.recordFD = record, InFlight{}, nil
+	old := s.record.region
+	_ = s.record.fd.Close()
+	s.record = keptRecord{region: record}
 	if err != nil && record != nil {
-		s.record = nil
+		s.record.region = nil
 		err = errors.Join(err, s.protect(func() error { return dev.SetInFlight(nil) }),
 			record.Close())
 	}
@@ -132,7 +139,7 @@ func (s *Session) keepRecord(record *inflight.Region) error {
 
 // recordFits checks that the record has room for a ring that is about to run.
 func (s *Session) recordFits(i int, size uint16) error {
-	if q := s.record.Queue(i); q != nil && size > q.Size() {
+	if q := s.record.region.Queue(i); q != nil && size > q.Size() {
 		return fmt.Errorf("%w: queue %d has %d entries, the record of what is in flight %d",
 			ErrProtocol, i, size, q.Size())
 	}

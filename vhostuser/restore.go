@@ -32,8 +32,17 @@ func Restore(sock *net.UnixConn, dev Device, opts Options, from *Snapshot) (*Ses
 	if err := s.take(from); err != nil {
 		return nil, fmt.Errorf("restore session: %w", err)
 	}
-	s.restored = true
+	s.before.restored = true
 	return s, nil
+}
+
+// earlier is what a session has of the one before it, from whose snapshot it was made.
+type earlier struct {
+	restored bool     // there was one; the device must be told
+	resuming bool     // it is being told: rings that start ran before
+	pending  *Message // to be served first; nil: none
+	unread   bool     // that may still be in the socket
+	unsent   *FD      // answers; nil: none
 }
 
 // take checks a snapshot and makes it the session's.
@@ -167,30 +176,30 @@ func (s *Session) adopt(
 	}
 	s.dirty = dirtyLog{log: log, fd: p.Log.FD, call: p.LogCall,
 		missed: p.LogMissed || p.Features&FeatureLogAll != 0}
-	s.record, s.recordAt, s.recordFD = record, p.Record, p.RecordFD
+	s.record = keptRecord{record, p.Record, p.RecordFD}
 	s.setChannel(p.Channel)
-	s.pending, s.unread, s.unsent = p.Pending, p.Unread, p.Outbox
+	s.before = earlier{pending: p.Pending, unread: p.Unread, unsent: p.Outbox}
 }
 
 // sendUnsent sends the answer that the session before this one had ready. If that hadn't told of
 // it, its message is still pending: then it is served, and answered, again.
 func (s *Session) sendUnsent() error {
-	defer func() { _ = s.unsent.Close() }()
-	if s.unsent == nil || s.pending != nil {
+	defer func() { _ = s.before.unsent.Close() }()
+	if s.before.unsent == nil || s.before.pending != nil {
 		return nil
 	}
-	return s.conn.sendRest(s.unsent)
+	return s.conn.sendRest(s.before.unsent)
 }
 
 // servePending serves the message at which the session before this one ended. How much a transfer
 // of the device's state had moved isn't known.
 func (s *Session) servePending() error {
-	m := s.pending
+	m := s.before.pending
 	if m == nil {
 		return nil
 	}
-	s.pending = nil
-	if s.unread && s.conn.Has(m) {
+	s.before.pending = nil
+	if s.before.unread && s.conn.Has(m) {
 		closeAll(m.takeFDs())
 		return nil // it will be read
 	}
@@ -215,17 +224,17 @@ func (s *Session) resume() error {
 			return fmt.Errorf("set memory: %w", err)
 		}
 	}
-	if dev, ok := s.dev.(InFlightTracker); ok && s.record != nil {
-		if err := s.protect(func() error { return dev.SetInFlight(s.record) }); err != nil {
+	if dev, ok := s.dev.(InFlightTracker); ok && s.record.region != nil {
+		if err := s.protect(func() error { return dev.SetInFlight(s.record.region) }); err != nil {
 			return fmt.Errorf("set the record of what is in flight: %w", err)
 		}
 	}
 	if err := s.settleLog(); err != nil {
 		s.log.WithError(err).Error("log dirty pages")
 	}
-	s.resuming = true
+	s.before.resuming = true
 	s.settleAll()
-	s.resuming = false
+	s.before.resuming = false
 	if s.progress != nil {
 		_ = s.protect(func() error { s.progress(s.shown); return nil })
 	}

@@ -60,7 +60,7 @@ func (s *Session) start(i int) error {
 	}
 	q := QueueConfig{
 		Size: r.size, Base: r.base, Features: s.features &^ transportFeatures,
-		Kick: r.kick, Call: r.call, Err: r.err, Resumed: s.resuming,
+		Kick: r.kick, Call: r.call, Err: r.err, Resumed: s.before.resuming,
 	}
 	eventIdx := q.EventIdx()
 	for _, part := range []struct {

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-
-	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
 // DefaultTimeout is how long the session waits for the rest of a message, or for a front end to
@@ -60,11 +58,7 @@ type Session struct {
 	progress func(Shown)
 	keep     func(*Snapshot)
 	served   func()
-	restored bool     // from a snapshot; the device must be told
-	resuming bool     // it is being told: rings that start ran before
-	pending  *Message // of that snapshot, to be served first; nil: none
-	unread   bool     // that may still be in the socket
-	unsent   *FD      // answers of the session before; nil: none
+	before   earlier
 
 	// Owned by Run's goroutine.
 	features  uint64 // virtio features that were accepted
@@ -72,10 +66,8 @@ type Session struct {
 	memory    *Memory
 	rings     []ring
 	dirty     dirtyLog
-	transfer  *transfer        // of the device's state; nil: there was none
-	record    *inflight.Region // of what is in flight; nil: none is kept
-	recordAt  InFlight         // in recordFD
-	recordFD  *FD              // nil: there is no record
+	transfer  *transfer // of the device's state; nil: there was none
+	record    keptRecord
 	outbox    outbox
 	enclosed  *FD  // goes along with the next answer
 	warnedMem bool // this memory was reported as not shared
@@ -146,7 +138,7 @@ func (s *Session) Panics() int64 { return s.panics.Load() }
 
 // begin tells the device of a snapshot, if there is one, and serves.
 func (s *Session) begin() error {
-	if s.restored {
+	if s.before.restored {
 		if err := s.resume(); err != nil {
 			return fmt.Errorf("resume session: %w", err)
 		}
@@ -331,11 +323,11 @@ func (s *Session) shutdown() {
 		s.rings[i].close()
 	}
 	s.outbox.close()
-	_ = s.unsent.Close()
+	_ = s.before.unsent.Close()
 	s.closeLog()
 	_ = s.memory.Close()
 	s.setChannel(nil)
-	if s.pending != nil {
-		closeAll(s.pending.takeFDs())
+	if s.before.pending != nil {
+		closeAll(s.before.pending.takeFDs())
 	}
 }

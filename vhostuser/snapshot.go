@@ -106,7 +106,7 @@ func (s *Session) snapshot() *Snapshot {
 		Features: s.features, Protocol: s.protocol, Memory: s.memory.Regions(),
 		Rings:   make([]RingSnapshot, len(s.rings)),
 		LogCall: s.dirty.call, LogMissed: s.dirty.missed,
-		Record: s.recordAt, RecordFD: s.recordFD, Shown: s.shown, Outbox: s.outbox.fd,
+		Record: s.record.at, RecordFD: s.record.fd, Shown: s.shown, Outbox: s.outbox.fd,
 	}
 	for i, r := range s.rings {
 		p.Rings[i] = RingSnapshot{
