@@ -216,6 +216,22 @@ func TestImportsOfProgramsThatEnd(t *testing.T) {
 		wire.ControlRequest{Type: wire.ControlRelease, Number: i.handles[0]})
 }
 
+// TestDescriptorsOfAVMThatDoesNotCome: nothing is left of them where its programs can't be made.
+func TestDescriptorsOfAVMThatDoesNotCome(t *testing.T) {
+	i := newImporting(t)
+	i.front.Stop(i.queues...)
+	state := i.saveState()
+	state[len(state)-1] ^= 4
+	there := New(Config{GPU: "soft", Settings: settingsOf(t), Log: quiet(), Spawn: &processes{},
+		Timeouts: patient})
+	err := there.LoadState(bytes.NewReader(state))
+	if n, _ := there.exports.Held(); err == nil || n != 0 || there.exports.State() != nil {
+		t.Errorf("%v; %d handles are left", err, n)
+	}
+	i.front.Start(i.queues...)
+	i.name(i.begin())
+}
+
 // TestImportsAtAnEarlierTime: QEMU's loadvm takes descriptors and imports back to what they were.
 func TestImportsAtAnEarlierTime(t *testing.T) {
 	i := newImporting(t)

@@ -199,11 +199,15 @@ func (e *Exports) dropOldest(w *Worker) *exported {
 	return oldest
 }
 
-// Claim gives an object that a worker offers a handle. limit bounds the memory of all objects that
-// have handles; 0: no bound.
+// Claim gives an object that a worker offers a handle. If the worker has left since it was looked
+// up, the object is that of what stands for it. limit bounds the memory of all objects that have
+// handles; 0: no bound.
 func (e *Exports) Claim(w *Worker, number uint32, limit uint64) (handle, status uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if next := e.saved(w.channel); w.ended && next != nil {
+		w = next
+	}
 	x := e.offers[offer{w, number}]
 	if x == nil {
 		return 0, wire.StatusNoObject

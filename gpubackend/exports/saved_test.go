@@ -184,6 +184,19 @@ func TestBeginsMeanwhile(t *testing.T) {
 	s.Ended(w)
 }
 
+// TestLeavesMeanwhile: a worker has left since whoever claims its object has looked it up.
+func TestLeavesMeanwhile(t *testing.T) {
+	s, w := newSaver(t), &Worker{}
+	s.Leave(s.worker)
+	claimed(t, s.Exports, s.worker, 8, 0, wire.StatusOk)
+	s.Begins(w, channel)
+	claimed(t, s.Exports, s.worker, 8, 0, wire.StatusOk)
+	s.GoesOn(w)
+	claimed(t, s.Exports, s.worker, 8, 0, wire.StatusNoObject)
+	s.Clear()
+	s.Ended(w)
+}
+
 // TestPoolOnAnotherGPU: a program that goes on elsewhere has its pools on the GPU that is there.
 func TestPoolOnAnotherGPU(t *testing.T) {
 	s, w := newSaver(t), &Worker{}
