@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
-	"github.com/paracuda/paracuda/cmd/paracuda/logs"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/mover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
@@ -20,16 +18,11 @@ import (
 func moverCommand() *cobra.Command { return childCommand("mover", runMover) }
 
 func runMover(o *childOptions) error {
-	log, endLog, err := logs.New(os.Stderr, &o.logs, "mover")
+	log, endLog, control, err := o.begin(os.Stderr, "mover")
 	if err != nil {
 		return err
 	}
 	defer endLog()
-	log.WithField("version", version).Debug("starts")
-	control, err := handover.NewConn(os.NewFile(controlFD, "control"))
-	if err != nil {
-		return err
-	}
 	err = mover.Run(mover.Config{
 		Control: control, Log: log,
 		Confine: o.confine(confined{

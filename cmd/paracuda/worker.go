@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -66,6 +67,23 @@ func startChild(role string) error {
 	return leaveNoCore()
 }
 
+// begin opens a child's log, which the caller ends, and its connection to the device process.
+func (o *childOptions) begin(
+	to io.Writer, role string,
+) (log *logrus.Entry, endLog func(), control *handover.Conn, err error) {
+	log, endLog, err = logs.New(to, &o.logs, role)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	log.WithField("version", version).Debug("starts")
+	control, err = handover.NewConn(os.NewFile(controlFD, "control"))
+	if err != nil {
+		endLog()
+		return nil, nil, nil, err
+	}
+	return log, endLog, control, nil
+}
+
 func workerCommand() *cobra.Command { return childCommand("worker", runWorker) }
 
 func runWorker(o *childOptions) error {
@@ -79,16 +97,11 @@ func runWorker(o *childOptions) error {
 	if err := debug.SetCrashOutput(capture.Log(), debug.CrashOptions{}); err != nil {
 		return err
 	}
-	log, endLog, err := logs.New(capture.Log(), &o.logs, "worker")
+	log, endLog, control, err := o.begin(capture.Log(), "worker")
 	if err != nil {
 		return err
 	}
 	defer endLog()
-	log.WithField("version", version).Debug("starts")
-	control, err := handover.NewConn(os.NewFile(controlFD, "control"))
-	if err != nil {
-		return err
-	}
 	err = worker.Run(worker.Config{
 		Control: control,
 		NewDriver: func(

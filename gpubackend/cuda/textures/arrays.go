@@ -19,6 +19,13 @@ var formatBytes = map[uint32]uint64{
 	cudaabi.ArrayFormatHalf: 2, cudaabi.ArrayFormatFloat: 4,
 }
 
+// Bounds of what is estimated, beyond those of any GPU.
+const (
+	maxWidth    = 1 << 32
+	maxRows     = 1 << 20 // and as many planes
+	maxChannels = 4
+)
+
 // arrayBytes estimates an array's memory; bounds keep the product from overflowing.
 func arrayBytes(
 	width, height, depth uint64, format, channels uint32, levels uint64,
@@ -27,7 +34,8 @@ func arrayBytes(
 	if !ok {
 		element = 4
 	}
-	if width == 0 || width > 1<<32 || height > 1<<20 || depth > 1<<20 || channels > 4 {
+	if width == 0 || width > maxWidth || height > maxRows || depth > maxRows ||
+		channels > maxChannels {
 		return 0, false
 	}
 	rows := max(height, 1) * max(depth, 1)
