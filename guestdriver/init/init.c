@@ -27,12 +27,15 @@
 #include "program.h"
 #include "system.h"
 
+/* How often, and after which pause, is looked whether all has ended: for two seconds. */
+enum { END_TRIES = 200, END_PAUSE_US = 10000 };
+
 /* end_others ends what still runs. */
 static void end_others(void)
 {
 	kill(-1, SIGKILL);
-	for (int tries = 0; tries < 200 && waitpid(-1, NULL, WNOHANG) >= 0; tries++)
-		usleep(10000);
+	for (int tries = 0; tries < END_TRIES && waitpid(-1, NULL, WNOHANG) >= 0; tries++)
+		usleep(END_PAUSE_US);
 }
 
 /* stop ends what still runs, waits for what has been written, and powers off. */

@@ -25,17 +25,19 @@ static void make_raw(int fd)
 	tcsetattr(fd, TCSANOW, &t);
 }
 
+/* The port's device appears a little after its driver: it is waited for for five seconds. */
+enum { OPEN_TRIES = 500, OPEN_PAUSE_US = 10000 };
+
 int link_open(const char *device)
 {
-	/* The port's device appears a little after its driver. */
-	for (int tries = 0; tries < 500; tries++) {
+	for (int tries = 0; tries < OPEN_TRIES; tries++) {
 		int fd = open(device, O_RDWR | O_NOCTTY | O_CLOEXEC);
 
 		if (fd >= 0) {
 			make_raw(fd);
 			return fd;
 		}
-		usleep(10000);
+		usleep(OPEN_PAUSE_US);
 	}
 	return -1;
 }

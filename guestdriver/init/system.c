@@ -101,12 +101,15 @@ int system_mount(void)
 	return 0;
 }
 
+/* A device is waited for for two seconds. */
+enum { DEVICE_TRIES = 100, DEVICE_PAUSE_US = 20000 };
+
 static int wait_for_device(const char *file)
 {
-	for (int tries = 0; tries < 100; tries++) {
+	for (int tries = 0; tries < DEVICE_TRIES; tries++) {
 		if (access(file, F_OK) == 0)
 			return 0;
-		usleep(20000);
+		usleep(DEVICE_PAUSE_US);
 	}
 	errno = ENODEV;
 	return problem("wait for %s: the guest driver found no device", file);

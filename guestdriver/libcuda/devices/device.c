@@ -207,7 +207,7 @@ static void bus_id(CUdevice dev, char *text, size_t size)
 EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
 	ENTER_DEVICE(pciBusId, dev);
-	if (len < 13)
+	if (len < (int)sizeof("0000:00:00.0"))
 		return CUDA_ERROR_INVALID_VALUE;
 	bus_id(dev, pciBusId, (size_t)len);
 	return CUDA_SUCCESS;

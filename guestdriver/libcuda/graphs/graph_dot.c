@@ -17,6 +17,7 @@ static const char *const names[] = {
 	"EXT_SEMAS_WAIT", "MEM_ALLOC",	  "MEM_FREE",
 	"BATCH_MEM_OP",	  "CONDITIONAL",
 };
+enum { NAMES = sizeof(names) / sizeof(names[0]) };
 
 static CUresult print_nodes(FILE *f, CUgraph graph)
 {
@@ -34,7 +35,7 @@ static CUresult print_nodes(FILE *f, CUgraph graph)
 		if (!result)
 			fprintf(f, "\tnode_%llx [label=\"%s\"];\n",
 				(unsigned long long)number_of(list[i]),
-				type < 14 ? names[type] : "?");
+				(unsigned)type < NAMES ? names[type] : "?");
 	}
 	free(list);
 	return result;
