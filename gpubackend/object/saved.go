@@ -23,6 +23,9 @@ const (
 
 	// savedDepth is how long a chain of parents may be: removing the first removes all of them.
 	savedDepth = 64
+
+	// atATime is how many bytes are written and read at a time, a multiple of savedRow.
+	atATime = 64 << 10
 )
 
 // ErrSaved is wrapped by all errors that say what is wrong with a saved table.
@@ -37,7 +40,7 @@ func (t *Table) Save(to io.Writer) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	b := make([]byte, 0, 64<<10)
+	b := make([]byte, 0, atATime)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.rows)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(s.free))
 	for i := range s.rows {
@@ -83,9 +86,9 @@ func (s *saved) read(from io.Reader) error {
 		return wrong("has %d rows, but names row %d as free", n, free)
 	}
 	s.free = int32(free)
-	block := make([]byte, 4096*savedRow)
+	rows := make([]byte, atATime)
 	for left := int(n); left > 0; {
-		b := block[:min(left*savedRow, len(block))]
+		b := rows[:min(left*savedRow, len(rows))]
 		if _, err := io.ReadFull(from, b); err != nil {
 			return fmt.Errorf("read %w: %w", ErrSaved, err)
 		}

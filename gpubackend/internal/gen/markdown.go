@@ -21,16 +21,16 @@ func narrow(doc string) string {
 		for n < len(lines) && kindOf(lines[n]) == kindOf(lines[0]) && kindOf(lines[0]) != other {
 			n++
 		}
-		block := slices.Clone(lines[:n])
+		group := slices.Clone(lines[:n])
 		lines = lines[n:]
 		switch {
-		case !slices.ContainsFunc(block, tooWide):
-		case kindOf(block[0]) == row:
-			block = narrowTable(block)
-		case kindOf(block[0]) == prose:
-			block = wrap(strings.Join(block, " "), "", "")
+		case !slices.ContainsFunc(group, tooWide):
+		case kindOf(group[0]) == row:
+			group = narrowTable(group)
+		case kindOf(group[0]) == prose:
+			group = wrap(strings.Join(group, " "), "", "")
 		}
-		out = append(out, block...)
+		out = append(out, group...)
 	}
 	return strings.Join(out, "\n")
 }
