@@ -44,7 +44,8 @@ type Objects struct {
 
 // Export gives what a channel's worker offers a handle. The offer may still be on its way, or be
 // lost with a device process: then the worker is asked for a sign. It offers again what it offered
-// last, and the sign comes after that.
+// last, and the sign comes after that. One that begins with a saved program can't answer while it
+// reads that.
 func (o *Objects) Export(channel int, number uint32) (handle, status uint32) {
 	w, limit, ok := o.Worker(channel)
 	if !ok {
@@ -54,7 +55,7 @@ func (o *Objects) Export(channel int, number uint32) (handle, status uint32) {
 		return 0, wire.StatusBadRequest
 	}
 	handle, status = o.Exports.Claim(w.Offers, number, limit)
-	if status != wire.StatusNoObject {
+	if status != wire.StatusNoObject || o.Exports.Saved(channel) != nil {
 		return handle, status
 	}
 	if err := w.Conn.Request(&handover.Message{Kind: handover.KindSync}, nil, handover.KindSynced,

@@ -84,6 +84,22 @@ func TestSavedProgramsExportAndImport(t *testing.T) {
 	e.Clear()
 }
 
+// TestBeginsUnasked: a worker that begins with a saved program isn't asked for what it doesn't
+// offer: it can't answer yet, and would be killed.
+func TestBeginsUnasked(t *testing.T) {
+	const channel = 1
+	e := exports.New(1 << 20)
+	w := newWorker(t, e, func(m *handover.Message) *handover.Message {
+		t.Errorf("it is sent %q", m.Kind)
+		return polite(m)
+	})
+	e.Begins(&w.offers, channel)
+	o := newObjects(map[int]*worker{channel: w}, e)
+	if _, status := o.Export(channel, 99); status != wire.StatusNoObject {
+		t.Errorf("export: status %d", status)
+	}
+}
+
 // TestImportIsAwaited: workers aren't asked to stand still before an import that is on its way has
 // arrived.
 func TestImportIsAwaited(t *testing.T) {
