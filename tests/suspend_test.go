@@ -300,7 +300,8 @@ func inAFileThroughDeviceProcesses(t *testing.T, program string) {
 		words, was := []string{"resume", "--from", file}, inFile()
 		if !was {
 			to()
-			words = []string{"suspend", "--to", file}
+			// else it is killed before the programs stop, nearly every time
+			words = []string{"suspend", "--stop-first", "--to", file}
 		}
 		killed := r.killAfter(150 * time.Millisecond)
 		command(t, time.Minute, root, append(append([]string{paracuda}, words...), r.socket)...)
