@@ -9,6 +9,7 @@ type Comparing interface {
 	// PresentPieces lists what Pieces may list later, and takes nothing back for it.
 	PresentPieces() []Piece
 	// SumPieces computes the sums of the sectors of pieces, one after the other (package
-	// sectorsum). Each piece is a multiple of a sector.
+	// sectorsum). Each piece is a multiple of a sector. NotReady: work goes on for long, and sums
+	// can't be computed beside it.
 	SumPieces(key uint64, list []Piece, sums []uint64) Result
 }

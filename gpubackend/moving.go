@@ -22,8 +22,9 @@ type Moving interface {
 	SavePieces(list []Piece, image []byte) Result
 	// SaveApart does so with separate memory for each piece, of the same size.
 	SaveApart(list []Piece, images [][]byte) Result
-	// EndCopies says that no pieces are copied for now: the staging memory of copies is given back.
-	// It is called after SavePieces, SaveApart, LoadPieces and SumPieces, also after an error.
+	// EndCopies says that no pieces are copied for now: the staging memory of copies is given back,
+	// or, if work goes on for long, at the next EndCopies without work. It is called after
+	// SavePieces, SaveApart, LoadPieces and SumPieces, also after an error.
 	EndCopies()
 	// LeavePieces gives the memory of pieces back to the GPU: of all, or of none if one isn't
 	// there.

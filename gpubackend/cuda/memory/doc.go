@@ -14,7 +14,7 @@
 //	peer.go     memory that several processes map, and host memory of this one
 //	peers.go    other GPUs that reach a GPU's memory
 //	moving.go   memory that leaves the GPU for a while; pump.go copies it, package sums sees
-//	            whether it has changed
+//	            whether it has changed, and staging.go has the buffers of both
 //	saved.go    what lies where, for another process
 //
 // MemFree doesn't wait. Memory that was freed while work was in flight is reused when the context

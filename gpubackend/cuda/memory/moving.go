@@ -5,7 +5,6 @@ package memory
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
-	"github.com/paracuda/paracuda/gpubackend/cuda/sums"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/movable"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
@@ -75,20 +74,6 @@ func (m *Memory) SumPieces(
 		sums = sums[n:]
 		return r
 	})
-}
-
-// summerFor returns what computes sums in the current context. It is made once for several calls.
-func (m *Memory) summerFor(c *contexts.Context) (*sums.Summer, gpubackend.Result) {
-	if s := m.summers[c]; s != nil {
-		return s, gpubackend.Success
-	}
-	s, r := sums.New(m.calls, &c.Work)
-	if r != gpubackend.Success {
-		s.Close()
-		return nil, r
-	}
-	m.summers[c] = s
-	return s, r
 }
 
 // LoadPieces copies them back.
@@ -171,38 +156,6 @@ func (m *Memory) eachGPU(
 		list = list[n:]
 	}
 	return gpubackend.Success
-}
-
-// pumpFor is the pump of the current context. It is made once for several copies.
-func (m *Memory) pumpFor(c *contexts.Context) (*pump, gpubackend.Result) {
-	if p := m.pumps[c]; p != nil {
-		return p, gpubackend.Success
-	}
-	p, r := newPump(m.calls, &c.Work)
-	if r != gpubackend.Success {
-		p.close()
-		return nil, r
-	}
-	m.pumps[c] = p
-	return p, r
-}
-
-// EndCopies implements gpubackend.Driver.
-func (m *Memory) EndCopies() {
-	for c, p := range m.pumps {
-		m.contexts.In(c, func() gpubackend.Result {
-			p.close()
-			return gpubackend.Success
-		})
-	}
-	for c, s := range m.summers {
-		m.contexts.In(c, func() gpubackend.Result {
-			s.Close()
-			return gpubackend.Success
-		})
-	}
-	clear(m.pumps)
-	clear(m.summers)
 }
 
 // gpuAt is the GPU that an address of the window is of, or -1.

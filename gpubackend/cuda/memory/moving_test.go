@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
 // engine is a driver whose copies are done at any time between the call and the end of a wait for
@@ -230,5 +231,26 @@ func TestPiecesOfTheDead(t *testing.T) {
 	r.x.Failed(gpubackend.IllegalAddress)
 	if list := r.Pieces(); len(list) != 0 {
 		t.Errorf("pieces %+v", list)
+	}
+}
+
+// TestNothingIsFreedBesideWork: the driver would wait for the work, which may never end.
+func TestNothingIsFreedBesideWork(t *testing.T) {
+	r := newRoom(t)
+	c := r.x.Current()
+	page := r.alloc(t, sectorsum.Bytes)
+	list := []gpubackend.Piece{{Address: page, Bytes: sectorsum.Bytes}}
+	for _, end := range []func(){r.EndCopies, func() { r.Ended(c) }} {
+		r.work()
+		r.pumps[c] = &pump{calls: r.fake, work: &c.Work}
+		r.EndCopies()
+		if r.pumps[c] == nil {
+			t.Error("buffers are freed beside work")
+		}
+		is(t, "sums beside work", r.SumPieces(1, list, make([]uint64, 1)), gpubackend.NotReady)
+		r.settle()
+		if end(); len(r.pumps) > 0 {
+			t.Error("buffers are left")
+		}
 	}
 }

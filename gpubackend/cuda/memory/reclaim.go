@@ -91,6 +91,8 @@ func (m *Memory) Holds(c *contexts.Context) bool {
 func (m *Memory) Ended(c *contexts.Context) {
 	m.takeBack(c)
 	delete(m.freed, c)
+	delete(m.pumps, c) // what they had ended with it
+	delete(m.summers, c)
 	for addr, owner := range m.owners {
 		if owner == c {
 			delete(m.owners, addr)

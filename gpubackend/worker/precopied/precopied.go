@@ -68,6 +68,7 @@ type Copy struct {
 	key    uint64                  // of the sums
 	sums   map[uint64]copiedSector // of the sectors that were copied, by address
 	cursor uint64                  // of the pass: memory before it was looked at
+	blind  bool                    // nothing can be compared, as work goes on for long
 }
 
 // copiedSector is a sector of which there is a copy.
@@ -94,6 +95,7 @@ func (c *Copy) Begin(fd int) error {
 		return fmt.Errorf("map the buffer: %w", err)
 	}
 	c.buffer, c.key, c.sums, c.cursor = b, c.Key(), map[uint64]copiedSector{}, 0
+	c.blind = false
 	return nil
 }
 
@@ -168,7 +170,7 @@ func (c *Copy) next(list []gpubackend.Piece) (sectors []uint64, over bool) {
 	return sectors, true
 }
 
-// differ are the sectors without a copy, or whose copy is out of date.
+// differ are the sectors without a copy, or whose copy is out of date: all, if that can't be told.
 func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
 	var known []gpubackend.Piece
 	for _, at := range sectors {
@@ -176,9 +178,17 @@ func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
 			known = gpubackend.AppendPiece(known, piece(at))
 		}
 	}
+	if c.blind && len(known) > 0 {
+		return sectors, nil
+	}
 	sums := make([]uint64, gpubackend.PieceBytes(known)/sectorsum.Bytes)
 	if len(known) > 0 {
-		if r := c.Driver.SumPieces(c.key, known, sums); r != gpubackend.Success {
+		r := c.Driver.SumPieces(c.key, known, sums)
+		if r == gpubackend.NotReady {
+			c.blind = true
+			return sectors, nil
+		}
+		if r != gpubackend.Success {
 			return nil, fmt.Errorf("compare device memory: %w", r.Err())
 		}
 	}
@@ -276,6 +286,7 @@ func (c *Copy) compare(
 		return errNone
 	}
 	defer c.Driver.EndCopies()
+	c.blind = false // nothing writes now
 	for _, p := range pieces {
 		if !whole(p) {
 			tell(p, false)
