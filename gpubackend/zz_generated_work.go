@@ -33,3 +33,19 @@ var workStream = [...]uint8{
 	OpCtxRecordEvent:       workNowhere,
 	OpCtxWaitEvent:         workNowhere,
 }
+
+// Setters are the functions that set something which lasts. The value says which of their
+// words tell one setting from another.
+func Setters() map[Op][]int {
+	return map[Op][]int{
+		OpCtxSetLimit:            {0},
+		OpCtxSetCacheConfig:      {},
+		OpFuncSetAttribute:       {0, 1},
+		OpKernelSetAttribute:     {0, 2, 3},
+		OpFuncSetCacheConfig:     {0},
+		OpKernelSetCacheConfig:   {0, 2},
+		OpCtxSetSharedMemConfig:  {},
+		OpFuncSetSharedMemConfig: {0},
+		OpStreamSetAttribute:     {0, 1},
+	}
+}

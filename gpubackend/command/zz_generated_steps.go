@@ -74,6 +74,82 @@ func DecodeCtxDestroy(words []uint64, _ []byte) (c CtxDestroy, ok bool) {
 	return c, true
 }
 
+// ModuleLoadData is what cuModuleLoadData is called with.
+type ModuleLoadData struct {
+	Image    Buffer
+	Options  Buffer
+	InfoLog  Buffer
+	ErrorLog Buffer
+}
+
+// DecodeModuleLoadData reads its words. The handler checks what they mean.
+func DecodeModuleLoadData(words []uint64, _ []byte) (c ModuleLoadData, ok bool) {
+	if len(words) < 8 {
+		return c, false
+	}
+	c.Image = NewBuffer(words[0], words[1])
+	c.Options = NewBuffer(words[2], words[3])
+	c.InfoLog = NewBuffer(words[4], words[5])
+	c.ErrorLog = NewBuffer(words[6], words[7])
+	return c, true
+}
+
+// ModuleLoadDataAnswer is what cuModuleLoadData answers.
+type ModuleLoadDataAnswer struct {
+	Module    uint64
+	InfoUsed  uint64
+	ErrorUsed uint64
+}
+
+// DecodeModuleLoadDataAnswer reads its words: ok says that all are there.
+func DecodeModuleLoadDataAnswer(words []uint64) (a ModuleLoadDataAnswer, ok bool) {
+	if len(words) < 3 {
+		return a, false
+	}
+	a.Module = words[0]
+	a.InfoUsed = words[1]
+	a.ErrorUsed = words[2]
+	return a, true
+}
+
+// LibraryLoadData is what cuLibraryLoadData is called with.
+type LibraryLoadData struct {
+	Image    Buffer
+	Options  Buffer
+	InfoLog  Buffer
+	ErrorLog Buffer
+}
+
+// DecodeLibraryLoadData reads its words. The handler checks what they mean.
+func DecodeLibraryLoadData(words []uint64, _ []byte) (c LibraryLoadData, ok bool) {
+	if len(words) < 8 {
+		return c, false
+	}
+	c.Image = NewBuffer(words[0], words[1])
+	c.Options = NewBuffer(words[2], words[3])
+	c.InfoLog = NewBuffer(words[4], words[5])
+	c.ErrorLog = NewBuffer(words[6], words[7])
+	return c, true
+}
+
+// LibraryLoadDataAnswer is what cuLibraryLoadData answers.
+type LibraryLoadDataAnswer struct {
+	Library   uint64
+	InfoUsed  uint64
+	ErrorUsed uint64
+}
+
+// DecodeLibraryLoadDataAnswer reads its words: ok says that all are there.
+func DecodeLibraryLoadDataAnswer(words []uint64) (a LibraryLoadDataAnswer, ok bool) {
+	if len(words) < 3 {
+		return a, false
+	}
+	a.Library = words[0]
+	a.InfoUsed = words[1]
+	a.ErrorUsed = words[2]
+	return a, true
+}
+
 // MemAlloc is what cuMemAlloc_v2 is called with.
 type MemAlloc struct {
 	Bytesize uint64
@@ -210,6 +286,50 @@ func DecodeStreamEndCaptureAnswer(words []uint64) (a StreamEndCaptureAnswer, ok 
 	return a, true
 }
 
+// GraphLaunch is what cuGraphLaunch is called with.
+type GraphLaunch struct {
+	HGraphExec uint64
+	HStream    uint64
+}
+
+// DecodeGraphLaunch reads its words. The handler checks what they mean.
+func DecodeGraphLaunch(words []uint64, _ []byte) (c GraphLaunch, ok bool) {
+	if len(words) < 2 {
+		return c, false
+	}
+	c.HGraphExec = words[0]
+	c.HStream = words[1]
+	return c, true
+}
+
+// TexObjectDestroy is what cuTexObjectDestroy is called with.
+type TexObjectDestroy struct {
+	TexObject uint64
+}
+
+// DecodeTexObjectDestroy reads its words. The handler checks what they mean.
+func DecodeTexObjectDestroy(words []uint64, _ []byte) (c TexObjectDestroy, ok bool) {
+	if len(words) < 1 {
+		return c, false
+	}
+	c.TexObject = words[0]
+	return c, true
+}
+
+// SurfObjectDestroy is what cuSurfObjectDestroy is called with.
+type SurfObjectDestroy struct {
+	SurfObject uint64
+}
+
+// DecodeSurfObjectDestroy reads its words. The handler checks what they mean.
+func DecodeSurfObjectDestroy(words []uint64, _ []byte) (c SurfObjectDestroy, ok bool) {
+	if len(words) < 1 {
+		return c, false
+	}
+	c.SurfObject = words[0]
+	return c, true
+}
+
 // TexRefDestroy is what cuTexRefDestroy is called with.
 type TexRefDestroy struct {
 	HTexRef uint64
@@ -221,5 +341,23 @@ func DecodeTexRefDestroy(words []uint64, _ []byte) (c TexRefDestroy, ok bool) {
 		return c, false
 	}
 	c.HTexRef = words[0]
+	return c, true
+}
+
+// StreamSetAttribute is what cuStreamSetAttribute is called with.
+type StreamSetAttribute struct {
+	HStream uint64
+	Attr    uint64
+	Value   Buffer
+}
+
+// DecodeStreamSetAttribute reads its words. The handler checks what they mean.
+func DecodeStreamSetAttribute(words []uint64, _ []byte) (c StreamSetAttribute, ok bool) {
+	if len(words) < 4 {
+		return c, false
+	}
+	c.HStream = words[0]
+	c.Attr = words[1]
+	c.Value = NewBuffer(words[2], words[3])
 	return c, true
 }

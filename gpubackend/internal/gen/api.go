@@ -25,20 +25,22 @@ type api struct {
 
 // function is a line of cuda.def.
 type function struct {
-	number   int    // 0 for class local
-	class    string // call, post, raw, local
-	custom   bool   // the exported symbol is written by hand
-	noctx    bool   // needs no current context
-	final    bool   // ends an object, although no parameter says so
-	exact    bool   // its result is never an earlier call's error
-	of       string // what ends the object made: a parameter, ofHome, ofCurrent or ofNothing
-	optional bool   // its answers may be left out
-	step     bool   // the worker has a step around it
-	work     bool   // it may give the GPU work
-	fill     string // bits of the elements that it fills memory with
-	op       bool   // not a function of the API
-	room     string // of both devices: package cuda/ROOM, soft/ROOM
-	symbol   string // exported symbol, or the name of the op
+	number   int      // 0 for class local
+	class    string   // call, post, raw, local
+	custom   bool     // the exported symbol is written by hand
+	noctx    bool     // needs no current context
+	final    bool     // ends an object, although no parameter says so
+	exact    bool     // its result is never an earlier call's error
+	of       string   // what ends the object made: a parameter, ofHome, ofCurrent or ofNothing
+	optional bool     // its answers may be left out
+	step     bool     // the worker has a step around it
+	work     bool     // it may give the GPU work
+	sets     bool     // it sets something that lasts
+	keys     []string // parameters that tell what it sets from what else it sets
+	fill     string   // bits of the elements that it fills memory with
+	op       bool     // not a function of the API
+	room     string   // of both devices: package cuda/ROOM, soft/ROOM
+	symbol   string   // exported symbol, or the name of the op
 	params   []param
 }
 

@@ -59,7 +59,7 @@ func (a *api) add(fn function) error {
 			return fmt.Errorf("%s has a string: its symbol is custom", fn.symbol)
 		}
 	}
-	if err := fn.checkOwner(); err != nil {
+	if err := errors.Join(fn.checkOwner(), fn.checkKeys()); err != nil {
 		return fmt.Errorf("%s: %w", fn.symbol, err)
 	}
 	a.functions = append(a.functions, fn)
@@ -99,6 +99,31 @@ func (fn *function) checkOwner() error {
 	return nil
 }
 
+// checkKeys says whether sets= names parameters that are words.
+func (fn *function) checkKeys() error {
+	for _, key := range fn.keys {
+		if _, ok := fn.wordOf(func(p param) bool { return p.word() && p.name == key }); !ok {
+			return fmt.Errorf("sets=%s: no number or handle of that name", key)
+		}
+	}
+	return nil
+}
+
+// wordOf is the word of a command at which the first parameter begins that is looked for.
+func (fn *function) wordOf(is func(param) bool) (word int, ok bool) {
+	for _, p := range fn.params {
+		switch {
+		case is(p):
+			return word, true
+		case p.word():
+			word++
+		case p.buffer():
+			word += 2
+		}
+	}
+	return 0, false
+}
+
 // begin reads the number, class and flags.
 func (fn *function) begin(number, class string) error {
 	if number != "-" {
@@ -130,12 +155,15 @@ func (fn *function) flag(flag string) error {
 	flags := map[string]*bool{
 		"custom": &fn.custom, "noctx": &fn.noctx, "op": &fn.op, "final": &fn.final,
 		"exact": &fn.exact, "optional": &fn.optional, "step": &fn.step, "work": &fn.work,
+		"sets": &fn.sets,
 	}
 	switch {
 	case flag == "fill" && (value == "8" || value == "16" || value == "32"):
 		fn.fill = value
 	case flag == "of" && value != "":
 		fn.of = value
+	case flag == "sets" && value != "":
+		fn.sets, fn.keys = true, strings.Split(value, "+")
 	case flags[flag] != nil && !has:
 		*flags[flag] = true
 	default:

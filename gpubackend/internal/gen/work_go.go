@@ -5,9 +5,11 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
-// workGo writes which functions give the GPU work, and which word of each names the stream.
+// workGo writes which functions give the GPU work, which word of each names the stream, and which
+// functions set something.
 func workGo(a *api, c *commands) []byte {
 	b := &bytes.Buffer{}
 	goHeader(b, "gpubackend")
@@ -24,7 +26,27 @@ func workGo(a *api, c *commands) []byte {
 		fmt.Fprintf(b, "Op%s: %s,\n", f.method(), word)
 	}
 	b.WriteString("}\n")
+	settersGo(b, a)
 	return b.Bytes()
+}
+
+// settersGo writes which functions set something that lasts, and which words tell settings apart.
+func settersGo(b *bytes.Buffer, a *api) {
+	b.WriteString("\n// Setters are the functions that set something which lasts. The value says " +
+		"which of their\n// words tell one setting from another.\n" +
+		"func Setters() map[Op][]int {\nreturn map[Op][]int{\n")
+	for _, f := range a.functions {
+		if !f.sets {
+			continue
+		}
+		words := make([]string, len(f.keys))
+		for i, key := range f.keys {
+			word, _ := f.wordOf(func(p param) bool { return p.word() && p.name == key })
+			words[i] = fmt.Sprint(word)
+		}
+		fmt.Fprintf(b, "Op%s: {%s},\n", f.method(), strings.Join(words, ", "))
+	}
+	b.WriteString("}\n}\n")
 }
 
 // streamWord is the word of a command in which the stream is.
@@ -37,17 +59,7 @@ func streamWord(f function, c *commands) (word int, ok bool) {
 		}
 		return 0, false
 	}
-	for _, p := range f.params {
-		switch {
-		case p.code == "h" && p.kind == "stream":
-			return word, true
-		case p.word():
-			word++
-		case p.buffer():
-			word += 2
-		}
-	}
-	return 0, false
+	return f.wordOf(func(p param) bool { return p.code == "h" && p.kind == "stream" })
 }
 
 // streamField is the same for a command of commands.def.

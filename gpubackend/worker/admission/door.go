@@ -46,7 +46,8 @@ func (d *Door) workOf(c *call.Call) (Stream, Kind) {
 	}
 	switch c.Op {
 	case gpubackend.OpGraphLaunch:
-		k.ID = c.Word(0)
+		a, _ := command.DecodeGraphLaunch(c.Words(), c.Command.Body)
+		k.ID = a.HGraphExec
 	case gpubackend.OpLaunchKernel:
 		var a command.LaunchKernel
 		if a.Decode(c.Words(), c.Command.Body) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -85,16 +86,28 @@ func put(e *journal.Executed, done []bool, u used) error {
 
 // Image is the image that a command loads; false: it loads none.
 func Image(e *journal.Executed) (image []byte, ok bool) {
-	op := gpubackend.Op(e.Op)
-	if op != gpubackend.OpModuleLoadData && op != gpubackend.OpLibraryLoadData ||
-		len(e.Words) < 2 || e.Words[0]>>valueBits != wire.BufferInline {
+	b := imageOf(e)
+	if b.Kind != wire.BufferInline {
 		return nil, false
 	}
-	at, size := e.Words[0]&(1<<valueBits-1), e.Words[1]
-	if at -= wire.CommandSize; at > uint64(len(e.Body)) || size > uint64(len(e.Body))-at {
+	at := b.Value - wire.CommandSize
+	if at > uint64(len(e.Body)) || b.Bytes > uint64(len(e.Body))-at {
 		return nil, false
 	}
-	return e.Body[at : at+size], true
+	return e.Body[at:][:b.Bytes], true
+}
+
+// imageOf is the buffer with the image that a command loads, one without a kind if it loads none.
+func imageOf(e *journal.Executed) call.Reference {
+	switch gpubackend.Op(e.Op) {
+	case gpubackend.OpModuleLoadData:
+		a, _ := command.DecodeModuleLoadData(e.Words, e.Body)
+		return a.Image
+	case gpubackend.OpLibraryLoadData:
+		a, _ := command.DecodeLibraryLoadData(e.Words, e.Body)
+		return a.Image
+	}
+	return call.Reference{}
 }
 
 // ErrCommand is wrapped by all errors that say what is wrong with a command of a journal.

@@ -51,15 +51,26 @@ func (e *Endings) Steps() call.Steps {
 
 // Ending says, for each command that ends a context, which one that is.
 func (e *Endings) Ending() map[gpubackend.Op]func(*call.Call) uint64 {
-	primary := func(c *call.Call) uint64 {
-		handle, _ := e.Contexts.Primary(c.Word(0))
-		return handle
-	}
 	return map[gpubackend.Op]func(*call.Call) uint64{
-		gpubackend.OpCtxDestroy:              func(c *call.Call) uint64 { return c.Word(0) },
-		gpubackend.OpDevicePrimaryCtxReset:   primary,
-		gpubackend.OpDevicePrimaryCtxRelease: primary,
+		gpubackend.OpCtxDestroy: func(c *call.Call) uint64 {
+			a, _ := command.DecodeCtxDestroy(c.Words(), c.Command.Body)
+			return a.Ctx
+		},
+		gpubackend.OpDevicePrimaryCtxReset: func(c *call.Call) uint64 {
+			a, _ := command.DecodeDevicePrimaryCtxReset(c.Words(), c.Command.Body)
+			return e.primary(a.Dev)
+		},
+		gpubackend.OpDevicePrimaryCtxRelease: func(c *call.Call) uint64 {
+			a, _ := command.DecodeDevicePrimaryCtxRelease(c.Words(), c.Command.Body)
+			return e.primary(a.Dev)
+		},
 	}
+}
+
+// primary is a device's primary context, 0 if it has none.
+func (e *Endings) primary(device uint64) uint64 {
+	handle, _ := e.Contexts.Primary(device)
+	return handle
 }
 
 func (e *Endings) destroy(
@@ -72,15 +83,13 @@ func (e *Endings) destroy(
 func (e *Endings) releasePrimary(
 	c *call.Call, a command.DevicePrimaryCtxRelease, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
-	handle, _ := e.Contexts.Primary(a.Dev)
-	return e.end(c, handle, run)
+	return e.end(c, e.primary(a.Dev), run)
 }
 
 func (e *Endings) resetPrimary(
 	c *call.Call, a command.DevicePrimaryCtxReset, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
-	handle, _ := e.Contexts.Primary(a.Dev)
-	return e.end(c, handle, run)
+	return e.end(c, e.primary(a.Dev), run)
 }
 
 // end runs the end of a context and forgets what was in it.

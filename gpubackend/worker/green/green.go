@@ -286,8 +286,9 @@ func (s *Greens) create(c *call.Call, a command.GreenCtxCreate) gpubackend.Resul
 
 // ContextOf is the context of the green one that a command ends; 0: there is none.
 func (s *Greens) ContextOf(c *call.Call) uint64 {
+	a, _ := command.DecodeGreenCtxDestroy(c.Words(), c.Command.Body)
 	for handle := range s.Contexts.Green {
-		if s.Objects.Parent(handle) == c.Word(0) {
+		if s.Objects.Parent(handle) == a.Green {
 			return handle
 		}
 	}

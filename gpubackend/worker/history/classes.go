@@ -31,17 +31,7 @@ var contextless = map[gpubackend.Op]bool{
 
 // setters set something of an object, or of the context, that lasts. The value says which of their
 // words tell one setting from another, in addition to the command itself and the context.
-var setters = map[gpubackend.Op][]int{
-	gpubackend.OpCtxSetLimit:            {0},
-	gpubackend.OpCtxSetCacheConfig:      {},
-	gpubackend.OpCtxSetSharedMemConfig:  {},
-	gpubackend.OpFuncSetAttribute:       {0, 1},
-	gpubackend.OpFuncSetCacheConfig:     {0},
-	gpubackend.OpFuncSetSharedMemConfig: {0},
-	gpubackend.OpKernelSetAttribute:     {0, 2, 3},
-	gpubackend.OpKernelSetCacheConfig:   {0, 2},
-	gpubackend.OpStreamSetAttribute:     {0, 1},
-}
+var setters = gpubackend.Setters()
 
 // refusers do things that aren't kept: from then on the objects can't be made again.
 var refusers = []gpubackend.Op{

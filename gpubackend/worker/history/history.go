@@ -25,6 +25,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/again"
@@ -114,7 +115,7 @@ func (h *History) set(c *call.Call, run func(*call.Call) gpubackend.Result) gpub
 	case result != gpubackend.Success:
 	case err != nil:
 		h.journal.Refuse(err.Error())
-	case c.Op == gpubackend.OpStreamSetAttribute && c.Word(0) == streams.PerThread:
+	case ofThread(c):
 		h.journal.Refuse("it has set an attribute of a thread's own stream")
 	default:
 		key := journal.Key{uint64(c.Op), c.Context}
@@ -124,6 +125,15 @@ func (h *History) set(c *call.Call, run func(*call.Call) gpubackend.Result) gpub
 		h.journal.Set(key, e, h.uses(c))
 	}
 	return result
+}
+
+// ofThread says whether a command sets something of a thread's own stream.
+func ofThread(c *call.Call) bool {
+	if c.Op != gpubackend.OpStreamSetAttribute {
+		return false
+	}
+	a, ok := command.DecodeStreamSetAttribute(c.Words(), c.Command.Body)
+	return ok && a.HStream == streams.PerThread
 }
 
 // refuse is around commands that aren't kept.

@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 			r.do(gpubackend.OpDevicePrimaryCtxReset, x)
 		},
 		"a thread's own stream": func(r *rig, x uint64) {
-			r.do(gpubackend.OpStreamSetAttribute, x, 2, 1, 5)
+			r.do(gpubackend.OpStreamSetAttribute, x, 2, 1, 5, 64) // the value is a buffer
 		},
 		"made more than it said": func(r *rig, x uint64) {
 			r.do(gpubackend.OpModuleGetFunction, x)

@@ -208,8 +208,9 @@ func TestUnsavable(t *testing.T) {
 		"texture":      {func(w *world) { w.textures.err = some }, "some reason"},
 		"code": {func(w *world) {
 			w.history.executed[1] = journal.Executed{Op: uint16(gpubackend.OpModuleLoadData),
-				Words: []uint64{uint64(wire.BufferInline)<<56 | wire.CommandSize, 3},
-				Body:  []byte("bad"), Made: w.history.executed[1].Made}
+				Words: []uint64{uint64(wire.BufferInline)<<56 | wire.CommandSize, 3,
+					0, 0, 0, 0, 0, 0}, // neither options nor logs
+				Body: []byte("bad"), Made: w.history.executed[1].Made}
 		}, "bad code"},
 	} {
 		w := newProgram(t)

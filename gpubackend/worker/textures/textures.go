@@ -88,24 +88,34 @@ func (t *Textures) Handlers() call.Handlers {
 // Steps are what is done around the handlers of others.
 func (t *Textures) Steps() call.Steps {
 	return call.Steps{
-		gpubackend.OpTexRefDestroy:     call.Around(command.DecodeTexRefDestroy, t.endReference),
-		gpubackend.OpTexObjectDestroy:  t.destroy,
-		gpubackend.OpSurfObjectDestroy: t.destroy,
+		gpubackend.OpTexRefDestroy: call.Around(command.DecodeTexRefDestroy, t.endReference),
+		gpubackend.OpTexObjectDestroy: call.Around(command.DecodeTexObjectDestroy,
+			func(
+				c *call.Call, a command.TexObjectDestroy, run func(*call.Call) gpubackend.Result,
+			) gpubackend.Result {
+				return t.destroy(c, a.TexObject, run)
+			}),
+		gpubackend.OpSurfObjectDestroy: call.Around(command.DecodeSurfObjectDestroy,
+			func(
+				c *call.Call, a command.SurfObjectDestroy, run func(*call.Call) gpubackend.Result,
+			) gpubackend.Result {
+				return t.destroy(c, a.SurfObject, run)
+			}),
 	}
 }
 
 // destroy takes a texture or surface out of the count.
 func (t *Textures) destroy(
-	c *call.Call, run func(*call.Call) gpubackend.Result,
+	c *call.Call, object uint64, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
 	result := run(c)
 	if result != gpubackend.Success {
 		return result
 	}
 	home := t.Home(c.Context)
-	if x := t.kept[c.Word(0)]; x != nil {
+	if x := t.kept[object]; x != nil {
 		home = x.Context
-		delete(t.kept, c.Word(0))
+		delete(t.kept, object)
 	}
 	if t.made[home] > 0 {
 		t.made[home]--
