@@ -158,24 +158,41 @@ static CUresult fetch(struct function *f, struct description **d)
 	}
 }
 
+/* Enters what was fetched: as the description, if there is none, else its attributes. */
+static struct description *enter(struct function *f, struct description *fresh)
+{
+	struct description *d = NULL;
+
+	if (__atomic_compare_exchange_n(&f->description, &d, fresh, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		return fresh;
+	for (unsigned i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++)
+		__atomic_store_n(&d->attribute[i], fresh->attribute[i], __ATOMIC_RELAXED);
+	note_launches(d);
+	free(fresh);
+	return d;
+}
+
+/*
+ * Another thread may set an attribute meanwhile, and the worker describe the function before that:
+ * then it is described again. Who sets one counts first and looks for a description then.
+ */
 CUresult function_describe(struct function *f, struct description **d)
 {
-	struct description *none = NULL, *fresh;
+	struct description *fresh;
+	unsigned changes;
 	CUresult result;
 
 	*d = __atomic_load_n(&f->description, __ATOMIC_ACQUIRE);
 	if (*d)
 		return CUDA_SUCCESS;
-	result = fetch(f, &fresh);
-	if (result)
-		return result;
-	if (__atomic_compare_exchange_n(&f->description, &none, fresh, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE)) {
-		*d = fresh;
-	} else {
-		*d = none;
-		free(fresh);
-	}
+	do {
+		changes = __atomic_load_n(&f->changes, __ATOMIC_SEQ_CST);
+		result = fetch(f, &fresh);
+		if (result)
+			return result;
+		*d = enter(f, fresh);
+	} while (__atomic_load_n(&f->changes, __ATOMIC_SEQ_CST) != changes);
 	return CUDA_SUCCESS;
 }
 
@@ -196,8 +213,10 @@ static CUresult attribute(int *pi, int attrib, struct function *f)
 
 static void note_attribute(struct function *f, int attrib, int value)
 {
-	struct description *d = __atomic_load_n(&f->description, __ATOMIC_ACQUIRE);
+	struct description *d;
 
+	__atomic_fetch_add(&f->changes, 1, __ATOMIC_SEQ_CST);
+	d = __atomic_load_n(&f->description, __ATOMIC_SEQ_CST);
 	if (!d || attrib < 0 || attrib >= CU_FUNC_ATTRIBUTE_MAX)
 		return;
 	__atomic_store_n(&d->attribute[attrib], value, __ATOMIC_RELAXED);

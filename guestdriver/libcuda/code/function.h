@@ -37,6 +37,7 @@ struct function {
 	uint64_t functions[KNOWN_FUNCTIONS]; /* of a kernel: those that were asked for last; or 0 */
 	unsigned asked; /* how often one was remembered */
 	struct description *description; /* NULL until it is needed */
+	unsigned changes; /* how often an attribute was set */
 	struct old_launch *old_launch; /* of old_launch.c; NULL until it is needed */
 };
 

@@ -24,7 +24,7 @@ static uint64_t describe(uint64_t reference, uint64_t room)
 	} r = {
 		.record = { .parameters = 4,
 			    .parameter_bytes = PARAMETER_BYTES,
-			    .attribute = { fake.function_threads, [8] = 49152 },
+			    .attribute = { fake.function_threads, [8] = fake.function_bytes },
 			    .name_bytes = 3 },
 		.parameter = { 0, 8, 8, 8, 16, 8, 24, 4 },
 		.name = "add",
@@ -186,6 +186,10 @@ int fake_code(const struct paracuda_command *c, const uint8_t *at, const uint64_
 		fake_say(out, outs,
 			 OUT_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_numBlocks,
 			 2048 / threads);
+		return 0;
+	case OP_cuFuncSetAttribute:
+		if (w[AT_cuFuncSetAttribute_attrib] == 8)
+			fake.function_bytes = (int)w[AT_cuFuncSetAttribute_value];
 		return 0;
 	case OP_cuLaunchKernel:
 		return launch(at, w);

@@ -20,7 +20,9 @@
 
 #define ARENA_BYTES ((size_t)4 << 20)
 
-struct fake fake = { .devices = 1, .driver_version = 13000, .function_threads = 1024 };
+struct fake fake = {
+	.devices = 1, .driver_version = 13000, .function_threads = 1024, .function_bytes = 49152
+};
 
 static uint8_t *arena;
 static struct paracuda_arena_header *header;

@@ -38,6 +38,7 @@ struct fake {
 	unsigned max_map; /* maps beyond this many bytes are refused, 0: none */
 	unsigned fail_part; /* this PART from now fails, 0: none */
 	int function_threads; /* that functions can be launched with */
+	int function_bytes; /* of shared memory that they may ask for, as it was set */
 	unsigned fail_op; /* atomic: the next command of this op fails, 0: none */
 	unsigned fail_copy; /* this copy to the device from now fails, 0: none */
 	size_t max_pinned; /* no more bytes than this can be pinned, 0: no limit */

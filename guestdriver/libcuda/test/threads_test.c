@@ -126,6 +126,44 @@ static void host_functions(void)
 	}
 }
 
+/* One thread sets an attribute of a function, while the other asks for them for the first time. */
+static CUfunction fresh;
+
+static void *describes(void *arg)
+{
+	int value;
+
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	pthread_barrier_wait(&barrier);
+	if (arg)
+		CHECK_IS(0, cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+					       fresh));
+	else
+		CHECK_IS(0, cuFuncSetAttribute(
+				    fresh, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 9000));
+	return NULL;
+}
+
+static void attributes(void)
+{
+	CUmodule m;
+	int value;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	for (int round = 0; round < 1000; round++) {
+		fake.function_bytes = 49152;
+		CHECK_IS(0, cuModuleLoadData(&m, ".version 8.0\n"));
+		CHECK_IS(0, cuModuleGetFunction(&fresh, m, "add"));
+		run(2, describes);
+		CHECK_IS(0,
+			 cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					    fresh));
+		CHECK_IS(9000, value);
+		CHECK_IS(0, cuModuleUnload(m));
+	}
+	fake.function_bytes = 49152;
+}
+
 static bool odd(void *value, void *arg)
 {
 	(void)arg;
@@ -208,6 +246,7 @@ int main(void)
 	full_ring();
 	alone();
 	host_functions();
+	attributes();
 	run(4, table_user);
 	table_purge(&shared, odd, NULL, NULL);
 	CHECK(!table_find(&shared, 1 + 1998));
