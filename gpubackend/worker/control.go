@@ -137,7 +137,11 @@ func (w *Worker) resume(r inbox.Received) error {
 	}
 	restored, err := w.queue.Resume(r.Message.Queue)
 	if err == nil && restored {
-		if err = w.hostMemory.Remap(); err != nil {
+		current := w.contexts.Current()
+		w.contexts.Set(0, true) // the driver is to keep it as what was registered early
+		err = w.hostMemory.Remap()
+		w.contexts.Set(current, true) // it learns of the pages now
+		if err != nil {
 			err = fmt.Errorf("go on with what was saved: %w", err)
 		}
 	}

@@ -24,6 +24,8 @@ type registrar struct {
 	whole  []addresses.Range
 	refuse gpubackend.Result
 	write  bool // of the last one
+	// told is called for each range that gets registered; may be nil.
+	told func(addresses.Range)
 }
 
 func (d *registrar) HostRegister(addr, bytes uint64, write bool) gpubackend.Result {
@@ -31,6 +33,9 @@ func (d *registrar) HostRegister(addr, bytes uint64, write bool) gpubackend.Resu
 		return d.refuse
 	}
 	d.whole, d.write = append(d.whole, addresses.Of(addr, bytes)), write
+	if d.told != nil {
+		d.told(addresses.Of(addr, bytes))
+	}
 	return gpubackend.Success
 }
 

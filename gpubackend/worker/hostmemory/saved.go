@@ -133,8 +133,25 @@ func (h *pinned) place(parts []addresses.Range, files []guestmem.Run) error {
 }
 
 // Remap maps what is pinned again, from the files of the guest's present memory, in place of what
-// it was restored with.
+// it was restored with. The driver has pinned the pages that were there: it forgets them before,
+// and gets the new ones. It would write to the old ones for good. No context should be current:
+// then it is told as Restore told it.
 func (s *HostMemory) Remap() error {
+	known := map[*whole][]addresses.Range{}
+	for _, h := range s.ranges {
+		if _, done := known[h.whole]; done {
+			continue
+		}
+		known[h.whole] = h.whole.known
+		growing := s.growing[h.whole.end()] == h.whole
+		result := s.forget(h.whole)
+		if growing {
+			s.growing[h.whole.end()] = h.whole
+		}
+		if result != gpubackend.Success && !result.Sticky() {
+			return fmt.Errorf("%w: forget it: %w", errSaved, result.Err())
+		}
+	}
 	for _, h := range s.ranges {
 		files, err := s.Files(h.mapping.Runs)
 		if err != nil {
@@ -142,6 +159,13 @@ func (s *HostMemory) Remap() error {
 		}
 		if err := h.remap(files); err != nil {
 			return fmt.Errorf("%w: map %d: %w", errSaved, h.mapping.ID, err)
+		}
+	}
+	for h, list := range known {
+		for _, r := range list {
+			if result := s.register(h, r); result != gpubackend.Success {
+				return fmt.Errorf("%w: register %d bytes: %w", errSaved, r.Bytes, result.Err())
+			}
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@
 package hostmemory
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -153,10 +154,26 @@ func TestSavedNeighbours(t *testing.T) {
 }
 
 // TestRemapped: what is pinned is in other memory then, at the same addresses, and what was
-// unmapped stays so.
+// unmapped stays so. The driver pins the pages that it finds when it is told of a range: it must
+// have found the new ones.
 func TestRemapped(t *testing.T) {
-	saved, _ := pinnedBefore(t)
-	r, _ := savedRig(t, &registrar{})
+	saved, known := pinnedBefore(t)
+	d, pinned := &registrar{}, map[int64]string{}
+	r, _ := savedRig(t, d)
+	d.told = func(x addresses.Range) {
+		for at := int64(x.Base); at < int64(x.End()); at += pageSize {
+			b := make([]byte, 8)
+			mem, err := os.Open("/proc/self/mem")
+			if err == nil {
+				_, err = mem.ReadAt(b, at)
+				mem.Close()
+			}
+			if err != nil {
+				t.Errorf("registered before it is mapped: %v", err)
+			}
+			pinned[at] = string(b)
+		}
+	}
 	if err := r.Restore(&saved); err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +218,15 @@ func TestRemapped(t *testing.T) {
 			mapped && string(b) != page(n) {
 			t.Errorf("page %d has %q, %v", n, b, err)
 		}
+		if has, ok := pinned[at]; ok && has != page(n) {
+			t.Errorf("the driver has pinned another page than page %d, with %q", n, has)
+		}
+	}
+	for _, list := range [][]addresses.Range{d.whole, known} {
+		slices.SortFunc(list, func(a, b addresses.Range) int { return cmp.Compare(a.Base, b.Base) })
+	}
+	if !slices.Equal(d.whole, known) {
+		t.Errorf("the driver knows %#x, want %#x", d.whole, known)
 	}
 	r.Files = func([]wire.Run) ([]guestmem.Run, error) { return nil, unix.EINVAL }
 	if err := r.Remap(); err == nil {
