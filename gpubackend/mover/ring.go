@@ -33,12 +33,22 @@ const (
 	ringBytes         = offRequests + requestBytes
 )
 
-// A record: u32 size, u32 flags, u64 sequence number, u32 staging, u32 runs, u64 offset, u32
-// voucher, u32 that is 0, then the runs (u64 guest-physical address, u64 bytes). With a voucher
-// they are places in its map: in place of the address the number of a run, in 16 bits, and the
-// offset in it, in 48.
+// Where a record's head has what.
 const (
+	atSize     = 0  // u32, of the record
+	atFlags    = 4  // u32
+	atSequence = 8  // u64
+	atStaging  = 16 // u32
+	atRuns     = 20 // u32, how many follow
+	atOffset   = 24 // u64
+	atVoucher  = 32 // u32
+	atZero     = 36 // u32
 	recordHead = 40
+)
+
+// The runs follow: u64 guest-physical address, u64 bytes. With a voucher they are places in its
+// map: in place of the address the number of a run, in 16 bits, and the offset in it, in 48.
+const (
 	runBytes   = 16
 	maxRuns    = 4096
 	maxRecord  = recordHead + maxRuns*runBytes
@@ -128,7 +138,7 @@ func (r *ring) recordSize(position, available uint32) (uint32, error) {
 	if available < minRecord {
 		return 0, fmt.Errorf("%w: %d bytes of a record", errProtocol, available)
 	}
-	size := atomic.LoadUint32(memword.Of32(b))
+	size := atomic.LoadUint32(memword.Of32(b[atSize:]))
 	if size < minRecord || size%8 != 0 || size > available || uint64(size) > uint64(len(b)) {
 		return 0, fmt.Errorf("%w: record of %d bytes", errProtocol, size)
 	}
@@ -142,23 +152,26 @@ func decodeRequest(b []byte, runs []wire.Run) (q request, ok bool, err error) {
 	if len(b) < minRecord {
 		return q, false, fmt.Errorf("%w: record of %d bytes", errProtocol, len(b))
 	}
-	flags := le.Uint32(b[4:])
+	flags := le.Uint32(b[atFlags:])
 	if flags == flagFiller {
 		return q, false, nil
 	}
 	if len(b) < recordHead || flags > flagDevice {
 		return q, false, fmt.Errorf("%w: record of %d bytes, flags %#x", errProtocol, len(b), flags)
 	}
-	if pad := le.Uint32(b[36:]); pad != 0 {
+	if pad := le.Uint32(b[atZero:]); pad != 0 {
 		return q, false, fmt.Errorf("%w: %#x behind a voucher", errProtocol, pad)
 	}
-	count := le.Uint32(b[20:])
+	count := le.Uint32(b[atRuns:])
 	if count > maxRuns || len(b) != recordHead+int(count)*runBytes {
 		return q, false,
 			fmt.Errorf("%w: %d runs in a record of %d bytes", errProtocol, count, len(b))
 	}
-	q = request{sequence: le.Uint64(b[8:]), staging: le.Uint32(b[16:]), offset: le.Uint64(b[24:]),
-		toDevice: flags&flagDevice != 0, voucher: le.Uint32(b[32:])}
+	q = request{
+		sequence: le.Uint64(b[atSequence:]), staging: le.Uint32(b[atStaging:]),
+		offset: le.Uint64(b[atOffset:]), voucher: le.Uint32(b[atVoucher:]),
+		toDevice: flags&flagDevice != 0,
+	}
 	for b = b[recordHead:]; len(b) > 0; b = b[runBytes:] {
 		runs = append(runs, wire.Run{Address: le.Uint64(b), Bytes: le.Uint64(b[8:])})
 	}
@@ -169,17 +182,17 @@ func decodeRequest(b []byte, runs []wire.Run) (q request, ok bool, err error) {
 // appendRecord appends the record of a request to b.
 func appendRecord(b []byte, q *request) []byte {
 	le := binary.LittleEndian
-	flags := uint32(0)
+	var head [recordHead]byte
 	if q.toDevice {
-		flags = flagDevice
+		le.PutUint32(head[atFlags:], flagDevice)
 	}
-	b = le.AppendUint32(b, uint32(recordHead+len(q.runs)*runBytes))
-	b = le.AppendUint32(b, flags)
-	b = le.AppendUint64(b, q.sequence)
-	b = le.AppendUint32(b, q.staging)
-	b = le.AppendUint32(b, uint32(len(q.runs)))
-	b = le.AppendUint64(b, q.offset)
-	b = le.AppendUint64(b, uint64(q.voucher))
+	le.PutUint32(head[atSize:], uint32(recordHead+len(q.runs)*runBytes))
+	le.PutUint64(head[atSequence:], q.sequence)
+	le.PutUint32(head[atStaging:], q.staging)
+	le.PutUint32(head[atRuns:], uint32(len(q.runs)))
+	le.PutUint64(head[atOffset:], q.offset)
+	le.PutUint32(head[atVoucher:], q.voucher)
+	b = append(b, head[:]...)
 	for _, run := range q.runs {
 		b = le.AppendUint64(b, run.Address)
 		b = le.AppendUint64(b, run.Bytes)
@@ -189,9 +202,9 @@ func appendRecord(b []byte, q *request) []byte {
 
 // wireFiller makes b, the rest of the ring, a filler.
 func wireFiller(b []byte) {
-	binary.LittleEndian.PutUint32(b[4:], flagFiller)
-	binary.LittleEndian.PutUint32(b, uint32(len(b)))
+	binary.LittleEndian.PutUint32(b[atFlags:], flagFiller)
+	binary.LittleEndian.PutUint32(b[atSize:], uint32(len(b)))
 }
 
 // recordLength is the length of the first record in b, which this process wrote.
-func recordLength(b []byte) int { return int(binary.LittleEndian.Uint32(b)) }
+func recordLength(b []byte) int { return int(binary.LittleEndian.Uint32(b[atSize:])) }
