@@ -37,11 +37,16 @@ func (m *Memory) pieces(
 // copier is a context of a GPU that can copy, or nil.
 func (m *Memory) copier(gpu int) *contexts.Context {
 	for c := range m.contexts.All() {
-		if c.GPU == gpu && c.Base == nil && c.Exists() && c.Dead() == gpubackend.Success {
+		if c.GPU == gpu && lives(c) {
 			return c
 		}
 	}
 	return nil
+}
+
+// lives says whether a context can be given work, and isn't a green one.
+func lives(c *contexts.Context) bool {
+	return c.Base == nil && c.Exists() && c.Dead() == gpubackend.Success
 }
 
 // SavePieces copies them through pinned memory.

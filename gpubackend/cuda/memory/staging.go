@@ -88,8 +88,7 @@ func (m *Memory) settles() bool {
 // working says whether any context has work.
 func (m *Memory) working() bool {
 	for c := range m.contexts.All() {
-		if c.Base == nil && c.Exists() && c.Dead() == gpubackend.Success &&
-			m.contexts.In(c, m.streams.Query) == gpubackend.NotReady {
+		if lives(c) && m.contexts.In(c, m.streams.Query) == gpubackend.NotReady {
 			return true
 		}
 	}

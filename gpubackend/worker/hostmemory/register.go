@@ -146,6 +146,11 @@ func (s *HostMemory) forget(h *whole) (result gpubackend.Result) {
 	if s.growing[h.end()] == h {
 		delete(s.growing, h.end())
 	}
+	return s.unregister(h)
+}
+
+// unregister makes the driver forget a whole, which may go on growing.
+func (s *HostMemory) unregister(h *whole) (result gpubackend.Result) {
 	for len(h.known) > 0 {
 		r := h.known[0]
 		if result = s.Driver.HostUnregister(r.Base, r.Bytes); result != gpubackend.Success &&

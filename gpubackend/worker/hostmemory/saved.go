@@ -143,12 +143,7 @@ func (s *HostMemory) Remap() error {
 			continue
 		}
 		known[h.whole] = h.whole.known
-		growing := s.growing[h.whole.end()] == h.whole
-		result := s.forget(h.whole)
-		if growing {
-			s.growing[h.whole.end()] = h.whole
-		}
-		if result != gpubackend.Success && !result.Sticky() {
+		if result := s.unregister(h.whole); result != gpubackend.Success && !result.Sticky() {
 			return fmt.Errorf("%w: forget it: %w", errSaved, result.Err())
 		}
 	}

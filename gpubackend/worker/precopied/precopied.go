@@ -178,19 +178,17 @@ func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
 			known = gpubackend.AppendPiece(known, piece(at))
 		}
 	}
-	if c.blind && len(known) > 0 {
+	if len(known) == 0 || c.blind {
 		return sectors, nil
 	}
 	sums := make([]uint64, gpubackend.PieceBytes(known)/sectorsum.Bytes)
-	if len(known) > 0 {
-		r := c.Driver.SumPieces(c.key, known, sums)
-		if r == gpubackend.NotReady {
-			c.blind = true
-			return sectors, nil
-		}
-		if r != gpubackend.Success {
-			return nil, fmt.Errorf("compare device memory: %w", r.Err())
-		}
+	switch r := c.Driver.SumPieces(c.key, known, sums); r {
+	case gpubackend.Success:
+	case gpubackend.NotReady:
+		c.blind = true
+		return sectors, nil
+	default:
+		return nil, fmt.Errorf("compare device memory: %w", r.Err())
 	}
 	for _, at := range sectors {
 		if x := c.sums[at]; x.known {
