@@ -68,21 +68,34 @@ func readRounds(t *testing.T, r result, n, calls int) (rounds []round) {
 
 // TestNoInterruptsWhilePolling: threads that poll need neither interrupts nor QEMU's main loop,
 // with each accelerator. If something else wants the processor a thread sleeps after all, so a few
-// interrupts are allowed.
+// interrupts are allowed. On a host that is busy there may be more: one run of three must do.
 func TestNoInterruptsWhilePolling(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		c := makeCalls(t, vm, "1s")
-		for _, r := range c.rounds {
-			if r.all > 600/20 {
-				t.Errorf("%d interrupts in 600 calls, want at most %d", r.all, 600/20)
+		var why string
+		for range 3 {
+			if why = makeCalls(t, vm, "1s").disturbed(); why == "" {
+				return
 			}
+			t.Log(why)
 		}
-		if c.woken > 1200/20 || c.kvm && c.woken != 0 {
-			t.Errorf("%d wake-ups of the main loop while threads poll, want %d at most (KVM: 0)",
-				c.woken, 1200/20)
-		}
+		t.Error(why)
 	})
+}
+
+// disturbed tells which of the calls of threads that poll weren't left alone, or nothing.
+func (c calls) disturbed() string {
+	const most = 600 / 20
+	for _, r := range c.rounds {
+		if r.all > most {
+			return fmt.Sprintf("%d interrupts in 600 calls, want at most %d", r.all, most)
+		}
+	}
+	if c.woken > 2*most || c.kvm && c.woken != 0 {
+		return fmt.Sprintf("%d wake-ups of the main loop while threads poll, want %d at most "+
+			"(KVM: 0)", c.woken, 2*most)
+	}
+	return ""
 }
 
 // TestInterruptsOfChannels: a thread that sleeps is woken by its own channel's vector only, on the
