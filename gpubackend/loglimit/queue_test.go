@@ -69,8 +69,8 @@ func TestEndWithoutAReader(t *testing.T) {
 	if _, err := q.Write([]byte("late\n")); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took < lastLines || took > 10*lastLines {
-		t.Errorf("it ends after %v", took)
+	if took := time.Since(begin); took < lastLines {
+		t.Errorf("it ends after %v: the reader has %v", took, lastLines)
 	}
 	close(to.released)
 	<-q.done
