@@ -31,7 +31,8 @@ func keptRounds(t *testing.T, few int) int {
 // keptRig is a VM whose device has a keeper.
 type keptRig struct {
 	*policyRig
-	keeper, starter int // their pids
+	keeper, starter int    // their pids
+	others          uint64 // how many other programs start while bounds looks, at least
 }
 
 // keptRun is the command line that starts such a VM.
@@ -44,8 +45,10 @@ func startKept(t *testing.T, vm frontEnd, other string) *keptRig {
 	const script = `"$0" 0 & first=$!
 while "$1" >/dev/null; do kill -0 $first || exit 1; done
 exit 1`
-	return startKeptOf(t, vm, "sh", "-c", script, filepath.Join(programs, "keeps"),
+	r := startKeptOf(t, vm, "sh", "-c", script, filepath.Join(programs, "keeps"),
 		filepath.Join(programs, other))
+	r.others = 3
+	return r
 }
 
 // startKeptOf starts such a VM with a command. The program keeps must be among what that starts.
@@ -196,12 +199,16 @@ func (r *keptRig) takes(t *testing.T) map[string]int {
 	return all
 }
 
-// bounds are the least and the most that takes counts in some seconds, in which a program starts
-// and ends.
+// bounds are the least and the most that takes counts in some seconds, or as long as it takes until
+// other programs have started and ended.
 func (r *keptRig) bounds(t *testing.T) (least, most map[string]int) {
 	t.Helper()
 	least, most = r.takes(t), map[string]int{}
-	for range 500 {
+	enough, w := r.starts()+r.others, patienceOf(r.limit)
+	for i := 0; i < 500 || r.starts() < enough; i++ {
+		if w.over() {
+			t.Fatalf("%d programs have started, want %d", r.starts(), enough)
+		}
 		for what, n := range r.takes(t) {
 			if was, is := least[what]; is {
 				least[what] = min(was, n)
@@ -211,6 +218,15 @@ func (r *keptRig) bounds(t *testing.T) (least, most map[string]int) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return least, most
+}
+
+// starts is how many programs have begun to use the GPU. 0: the device process was killed.
+func (r *keptRig) starts() uint64 {
+	a := r.ask()
+	if a == nil {
+		return 0
+	}
+	return a.Stats["starts"]
 }
 
 // TestDeviceProcessIsKilledUnderLoad kills the device process again and again, at random moments,
