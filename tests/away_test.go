@@ -164,14 +164,14 @@ func (m *moving) stays() {
 	}
 }
 
-// unbinding is a guest's script. It unbinds the driver from its device, which is to be away while
-// two programs use it, and binds it again. Meanwhile it kills one of them, and a new program has to
-// wait.
+// unbinding is a guest's script. When it is told that the device is to be away while two programs
+// use it, new programs have to wait. It unbinds the driver from the device, and binds it again.
+// Meanwhile it kills one of the two.
 const unbinding = `
 "$0" 0 & stays=$!
 "$0" 0 & goes=$!
-while timeout -s KILL 5 "$1" >/dev/null; do sleep 0.2; done
-sleep 2
+read -r away || exit 7
+timeout -s KILL 2 "$1" && exit 8
 cd /sys/bus/virtio/drivers/paracuda && device=$(echo virtio*) && echo "$device" >unbind || exit 1
 [ -e /dev/paracuda ] || exit 2
 kill -KILL $goes
@@ -244,6 +244,7 @@ func isUnbound(t *testing.T, kernel string) {
 		quiet); err != nil {
 		t.Fatal(err)
 	}
+	g.tell("away")
 	g.says("bound")
 	m, err := admin.AskWithFile(control, admin.Request{Resume: true, File: true}, f, nil, quiet)
 	if err != nil || m.Moved.Bytes == 0 {
@@ -266,6 +267,7 @@ func isUnbound(t *testing.T, kernel string) {
 type saying struct {
 	t     *testing.T
 	cmd   *exec.Cmd
+	words io.Writer // to it
 	lines *bufio.Reader
 	log   strings.Builder
 }
@@ -276,6 +278,9 @@ func startSaying(t *testing.T, words ...string) *saying {
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	g.cmd.Stderr = &g.log
 	out, err := g.cmd.StdoutPipe()
+	if err == nil {
+		g.words, err = g.cmd.StdinPipe()
+	}
 	if err == nil {
 		err = g.cmd.Start()
 	}
@@ -298,6 +303,14 @@ func (g *saying) await(come func() bool) {
 		if w.over() {
 			g.t.Fatalf("waited in vain, with %q running", g.cmd.Args)
 		}
+	}
+}
+
+// tell gives it a line.
+func (g *saying) tell(word string) {
+	g.t.Helper()
+	if _, err := fmt.Fprintln(g.words, word); err != nil {
+		g.t.Fatal(err)
 	}
 }
 
