@@ -54,13 +54,11 @@ func outliveBackEnds(t *testing.T, version, image string) {
 	g.usesGPUAgain(3)
 	device.kill()
 	g.tell("off")
-	select {
-	case err := <-g.gone:
-		if err != nil {
-			t.Errorf("QEMU ended at the guest's power-off: %v", err)
-		}
-	case <-time.After(2 * time.Minute):
+	switch in, err := endsIn(g.gone, 2*time.Minute); {
+	case !in:
 		t.Error("QEMU didn't end at the guest's power-off")
+	case err != nil:
+		t.Errorf("QEMU ended at the guest's power-off: %v", err)
 	}
 }
 

@@ -165,7 +165,8 @@ func ofRole(ancestor int, role string) (pids []int) {
 func (r *faultRig) say(word, answer string) string {
 	r.Helper()
 	fmt.Fprintln(r.words, word)
-	late := time.After(r.vm.boot + r.vm.limit)
+	ctx, cancel := withPatience(r.Context(), r.vm.boot+r.vm.limit)
+	defer cancel()
 	for {
 		select {
 		case line, is := <-r.lines:
@@ -175,7 +176,7 @@ func (r *faultRig) say(word, answer string) string {
 			if rest, found := strings.CutPrefix(line, answer); found {
 				return strings.TrimPrefix(rest, " ")
 			}
-		case <-late:
+		case <-ctx.Done():
 			r.Fatalf("%s: no line %q in time:%s", word, answer, tail(r.errors.String()))
 		}
 	}
@@ -233,9 +234,7 @@ func (r *faultRig) end() {
 		for range r.lines {
 		}
 	}()
-	select {
-	case <-r.ended:
-	case <-time.After(time.Minute):
+	if !awaits(r.ended, time.Minute) {
 		_ = syscall.Kill(-r.run.Process.Pid, syscall.SIGKILL)
 		<-r.ended
 		r.Error("the VM did not end")
