@@ -71,7 +71,7 @@ func TestColdProgramTooLate(t *testing.T) {
 
 // mixed starts stubs as long as there are scripts, then real workers.
 type mixed struct {
-	processes
+	real    processes
 	mu      sync.Mutex
 	scripts []func(*stub)
 }
@@ -80,12 +80,14 @@ func (m *mixed) Worker(control *os.File) (Process, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.scripts) == 0 {
-		return m.processes.Worker(control)
+		return m.real.Worker(control)
 	}
 	script := m.scripts[0]
 	m.scripts = m.scripts[1:]
-	return m.start(control, script)
+	return m.real.start(control, script)
 }
+
+func (m *mixed) Mover(control *os.File) (Process, error) { return m.real.Mover(control) }
 
 // serves is the script of a worker that becomes warm if it is told to, gets its channel, and does
 // what rest says with the state.

@@ -17,7 +17,8 @@ import (
 // importing is a VM whose program on channel 0 imports: memory of its own, and memory and a pool of
 // the program on channel 1.
 type importing struct {
-	*suspended
+	vm      *vm
+	program *suspended // on channel 0
 	handles []uint32
 }
 
@@ -32,16 +33,16 @@ func newImporting(t *testing.T) *importing {
 	v.program(1)
 	memory := v.mustCall(1, gpubackend.OpMemCreate, 2, importedBytes, 0, 0)
 	pool := v.mustCall(1, gpubackend.OpMemPoolCreate, 3, 0, 0, pools.HandlePosixFile)
-	i := &importing{handles: []uint32{
+	i := &importing{vm: v, handles: []uint32{
 		v.exported(1, v.mustCall(1, gpubackend.OpMemExportToShareableHandle, 4, memory)),
 		v.exported(1, v.mustCall(1, gpubackend.OpMemPoolExportToShareableHandle, 5, pool)),
 	}}
 	// not those of the other program
 	v.arena, v.events = v.guest.Alloc(arenaBytes, 4096), v.guest.Alloc(1<<16, 4096)
-	i.suspended = suspendedVM(v, page)
-	own := i.do(gpubackend.OpMemCreate, importedBytes, 0, 0)
+	i.program = suspendedVM(v, page)
+	own := i.program.do(gpubackend.OpMemCreate, importedBytes, 0, 0)
 	i.handles = append(i.handles,
-		v.exported(0, i.do(gpubackend.OpMemExportToShareableHandle, own)))
+		v.exported(0, i.program.do(gpubackend.OpMemExportToShareableHandle, own)))
 	return i
 }
 
@@ -54,9 +55,9 @@ func (v *vm) exported(channel uint32, number uint64) uint32 {
 
 // begin imports everything, and names none of it.
 func (i *importing) begin() (numbers []uint64) {
-	i.t.Helper()
+	i.vm.t.Helper()
 	for _, handle := range i.handles {
-		n := i.status(wire.StatusOk,
+		n := i.vm.status(wire.StatusOk,
 			wire.ControlRequest{Type: wire.ControlImport, Number: handle})
 		numbers = append(numbers, uint64(n))
 	}
@@ -65,39 +66,39 @@ func (i *importing) begin() (numbers []uint64) {
 
 // name names what begin has imported.
 func (i *importing) name(numbers []uint64) {
-	i.t.Helper()
+	i.vm.t.Helper()
 	for n, number := range numbers {
 		if n == 1 {
-			pool := i.do(gpubackend.OpMemPoolImportFromShareableHandle, number)
-			i.do(gpubackend.OpMemPoolDestroy, pool)
+			pool := i.program.do(gpubackend.OpMemPoolImportFromShareableHandle, number)
+			i.program.do(gpubackend.OpMemPoolDestroy, pool)
 			continue
 		}
-		m := i.do(gpubackend.OpMemImportFromShareableHandle, number)
-		if got := i.word(1); got != importedBytes {
-			i.t.Errorf("import %d is memory of %d bytes", number, got)
+		m := i.program.do(gpubackend.OpMemImportFromShareableHandle, number)
+		if got := i.vm.word(1); got != importedBytes {
+			i.vm.t.Errorf("import %d is memory of %d bytes", number, got)
 		}
-		i.do(gpubackend.OpMemRelease, m)
+		i.program.do(gpubackend.OpMemRelease, m)
 	}
 }
 
 // move moves the VM to another device, through one between them, in which it doesn't run.
 func (i *importing) move() {
-	i.t.Helper()
-	i.front.Stop(i.queues...)
-	state := i.saveState()
-	i.close()
-	between := New(Config{GPU: "soft", Settings: settingsOf(i.t), Log: quiet(),
+	i.vm.t.Helper()
+	i.vm.front.Stop(i.vm.queues...)
+	state := i.vm.saveState()
+	i.vm.close()
+	between := New(Config{GPU: "soft", Settings: settingsOf(i.vm.t), Log: quiet(),
 		Spawn: &processes{}, Timeouts: patient})
 	if err := between.LoadState(bytes.NewReader(state)); err != nil {
-		i.t.Fatal(err)
+		i.vm.t.Fatal(err)
 	}
 	var second bytes.Buffer
 	if err := between.SaveState(&second); err != nil {
-		i.t.Fatal(err)
+		i.vm.t.Fatal(err)
 	}
 	between.Abandon()
 	between.Reset()
-	i.moveTo(Config{}, second.Bytes())
+	i.program.moveTo(Config{}, second.Bytes())
 }
 
 // TestImportsGoAlong: what a program has imported, and not named yet, or never names, is there
@@ -105,24 +106,24 @@ func (i *importing) move() {
 func TestImportsGoAlong(t *testing.T) {
 	for name, stop := range map[string]func(*importing){
 		"suspended": func(i *importing) {
-			i.mustSuspend()
-			i.mustResume()
+			i.vm.mustSuspend()
+			i.vm.mustResume()
 		},
-		"in a file": func(i *importing) { i.resumeFrom(i.saveTo()) },
+		"in a file": func(i *importing) { i.program.resumeFrom(i.program.saveTo()) },
 		"kept here": func(i *importing) {
-			i.front.Stop(i.queues...)
-			i.saveState()
-			i.front.Start(i.queues...)
+			i.vm.front.Stop(i.vm.queues...)
+			i.vm.saveState()
+			i.vm.front.Start(i.vm.queues...)
 		},
 		"migrated": func(i *importing) {
-			i.front.Stop(i.queues...)
-			i.moveTo(Config{}, i.saveState())
+			i.vm.front.Stop(i.vm.queues...)
+			i.program.moveTo(Config{}, i.vm.saveState())
 		},
 		"migrated twice": func(i *importing) { i.move() },
 		"migrated in a file": func(i *importing) {
-			f := i.saveTo()
+			f := i.program.saveTo()
 			i.move()
-			i.resumeFrom(f)
+			i.program.resumeFrom(f)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,30 +142,30 @@ func TestImportsGoAlong(t *testing.T) {
 // goes on, wherever that is, and may not be named before the VM stops again.
 func TestImportsInAFile(t *testing.T) {
 	for name, resume := range map[string]func(*importing, io.ReaderAt){
-		"here": func(i *importing, f io.ReaderAt) { i.resumeFrom(f) },
+		"here": func(i *importing, f io.ReaderAt) { i.program.resumeFrom(f) },
 		"there": func(i *importing, f io.ReaderAt) {
 			i.move()
-			i.resumeFrom(f)
+			i.program.resumeFrom(f)
 		},
 		"and migrated": func(i *importing, f io.ReaderAt) {
 			i.move()
-			i.resumeFrom(f)
+			i.program.resumeFrom(f)
 			i.move()
 		},
 		"again": func(i *importing, f io.ReaderAt) {
-			i.resumeFrom(f)
-			i.resumeFrom(i.saveTo())
+			i.program.resumeFrom(f)
+			i.program.resumeFrom(i.program.saveTo())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newImporting(t)
 			before := i.begin()
-			f := i.saveTo()
+			f := i.program.saveTo()
 			meanwhile := i.begin()
 			resume(i, f)
 			i.name(meanwhile)
 			i.name(before)
-			if s := i.dev.suspension.State(); s != suspend.Running {
+			if s := i.vm.dev.suspension.State(); s != suspend.Running {
 				t.Errorf("the VM is %s", s)
 			}
 		})
@@ -177,8 +178,8 @@ func TestImportsWhileItIsWritten(t *testing.T) {
 	i := newImporting(t)
 	for _, keeps := range []error{errors.New("the disk is full"), nil} {
 		var numbers []uint64
-		f := i.file()
-		_, err := i.dev.saving.Save(f, false, nil, func() error {
+		f := i.program.file()
+		_, err := i.vm.dev.saving.Save(f, false, nil, func() error {
 			numbers = i.begin()
 			return keeps
 		}, noProgress)
@@ -186,7 +187,7 @@ func TestImportsWhileItIsWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if keeps == nil {
-			i.resumeFrom(f)
+			i.program.resumeFrom(f)
 		}
 		i.name(numbers)
 	}
@@ -197,30 +198,30 @@ func TestImportsWhileItIsWritten(t *testing.T) {
 func TestImportsOfProgramsThatEnd(t *testing.T) {
 	i := newImporting(t)
 	before := i.begin()
-	f := i.saveTo()
+	f := i.program.saveTo()
 	meanwhile := i.begin()
-	i.closeChannel(1)
-	i.status(wire.StatusNoObject,
+	i.vm.closeChannel(1)
+	i.vm.status(wire.StatusNoObject,
 		wire.ControlRequest{Type: wire.ControlImport, Number: i.handles[0]})
-	i.resumeFrom(f)
+	i.program.resumeFrom(f)
 	for _, number := range []uint64{before[0], meanwhile[0]} {
-		i.seq++
-		r, err := i.call(0, gpubackend.OpMemImportFromShareableHandle, i.seq, number)
+		i.program.seq++
+		r, err := i.vm.call(0, gpubackend.OpMemImportFromShareableHandle, i.program.seq, number)
 		if err != nil || r != gpubackend.InvalidValue {
 			t.Fatalf("import %d of memory that is gone: %d, %v", number, r, err)
 		}
 	}
 	i.move() // the descriptor of it is open, and keeps nothing
-	i.mustImport(i.handles[2])
-	i.status(wire.StatusNoObject,
+	i.program.mustImport(i.handles[2])
+	i.vm.status(wire.StatusNoObject,
 		wire.ControlRequest{Type: wire.ControlRelease, Number: i.handles[0]})
 }
 
 // TestDescriptorsOfAVMThatDoesNotCome: nothing is left of them where its programs can't be made.
 func TestDescriptorsOfAVMThatDoesNotCome(t *testing.T) {
 	i := newImporting(t)
-	i.front.Stop(i.queues...)
-	state := i.saveState()
+	i.vm.front.Stop(i.vm.queues...)
+	state := i.vm.saveState()
 	state[len(state)-1] ^= 4
 	there := New(Config{GPU: "soft", Settings: settingsOf(t), Log: quiet(), Spawn: &processes{},
 		Timeouts: patient})
@@ -228,7 +229,7 @@ func TestDescriptorsOfAVMThatDoesNotCome(t *testing.T) {
 	if n, _ := there.exports.Held(); err == nil || n != 0 || there.exports.State() != nil {
 		t.Errorf("%v; %d handles are left", err, n)
 	}
-	i.front.Start(i.queues...)
+	i.vm.front.Start(i.vm.queues...)
 	i.name(i.begin())
 }
 
@@ -236,22 +237,22 @@ func TestDescriptorsOfAVMThatDoesNotCome(t *testing.T) {
 func TestImportsAtAnEarlierTime(t *testing.T) {
 	i := newImporting(t)
 	numbers := i.begin()
-	i.front.Stop(i.queues...)
-	restore := i.snapshot()
+	i.vm.front.Stop(i.vm.queues...)
+	restore := i.program.snapshot()
 	for range 3 {
-		i.front.Start(i.queues...)
+		i.vm.front.Start(i.vm.queues...)
 		i.name(numbers)
-		i.status(wire.StatusOk,
+		i.vm.status(wire.StatusOk,
 			wire.ControlRequest{Type: wire.ControlRelease, Number: i.handles[0]})
-		later := i.exported(0, i.do(gpubackend.OpMemExportToShareableHandle,
-			i.do(gpubackend.OpMemCreate, importedBytes, 0, 0)))
-		i.front.Stop(i.queues...)
+		later := i.vm.exported(0, i.program.do(gpubackend.OpMemExportToShareableHandle,
+			i.program.do(gpubackend.OpMemCreate, importedBytes, 0, 0)))
+		i.vm.front.Stop(i.vm.queues...)
 		restore()
-		i.front.Start(i.queues...)
-		i.status(wire.StatusNoObject,
+		i.vm.front.Start(i.vm.queues...)
+		i.vm.status(wire.StatusNoObject,
 			wire.ControlRequest{Type: wire.ControlImport, Number: later})
-		i.mustImport(i.handles[0])
-		i.front.Stop(i.queues...)
+		i.program.mustImport(i.handles[0])
+		i.vm.front.Stop(i.vm.queues...)
 		restore()
 	}
 }

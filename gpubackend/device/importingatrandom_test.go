@@ -14,34 +14,36 @@ import (
 
 // atRandom is a VM whose program exports and imports memory of many sizes, by which it knows it.
 type atRandom struct {
-	*importing
-	rounds  *rand.Rand
-	handles map[uint32]uint64 // how many bytes each names
-	begun   map[uint64]uint64 // imports that aren't named yet, and how many bytes that is
-	memory  map[uint64]uint64 // by its size
+	importing *importing
+	program   *suspended // importing's, as the VM is
+	vm        *vm
+	rounds    *rand.Rand
+	handles   map[uint32]uint64 // how many bytes each names
+	begun     map[uint64]uint64 // imports that aren't named yet, and how many bytes that is
+	memory    map[uint64]uint64 // by its size
 }
 
 // export makes memory, and a handle of it.
 func (r *atRandom) export() {
-	r.t.Helper()
+	r.vm.t.Helper()
 	bytes := uint64(2 << 20)
 	for r.memory[bytes] != 0 {
 		bytes += 2 << 20
 	}
-	r.memory[bytes] = r.do(gpubackend.OpMemCreate, bytes, 0, 0)
-	h := r.exported(0, r.do(gpubackend.OpMemExportToShareableHandle, r.memory[bytes]))
+	r.memory[bytes] = r.program.do(gpubackend.OpMemCreate, bytes, 0, 0)
+	h := r.vm.exported(0, r.program.do(gpubackend.OpMemExportToShareableHandle, r.memory[bytes]))
 	if r.handles[h] != 0 {
-		r.t.Fatalf("handle %d is given twice", h)
+		r.vm.t.Fatalf("handle %d is given twice", h)
 	}
 	r.handles[h] = bytes
 }
 
 // release ends a handle, and what it names.
 func (r *atRandom) release() {
-	r.t.Helper()
+	r.vm.t.Helper()
 	h := r.some()
-	r.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlRelease, Number: h})
-	r.do(gpubackend.OpMemRelease, r.memory[r.handles[h]])
+	r.vm.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlRelease, Number: h})
+	r.program.do(gpubackend.OpMemRelease, r.memory[r.handles[h]])
 	delete(r.memory, r.handles[h])
 	delete(r.handles, h)
 }
@@ -54,50 +56,50 @@ func (r *atRandom) some() uint32 {
 
 // imports begins an import.
 func (r *atRandom) imports() {
-	r.t.Helper()
+	r.vm.t.Helper()
 	h := r.some()
-	n := r.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlImport, Number: h})
+	n := r.vm.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlImport, Number: h})
 	if r.begun[uint64(n)] != 0 {
-		r.t.Fatalf("number %d is given twice", n)
+		r.vm.t.Fatalf("number %d is given twice", n)
 	}
 	r.begun[uint64(n)] = r.handles[h]
 }
 
 // names ends imports that have begun, in any order, and checks what each is of.
 func (r *atRandom) names(most int) {
-	r.t.Helper()
+	r.vm.t.Helper()
 	list := slices.Sorted(maps.Keys(r.begun))
 	r.rounds.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	for _, number := range list[:min(most, len(list))] {
-		m := r.do(gpubackend.OpMemImportFromShareableHandle, number)
-		if got := r.word(1); got != r.begun[number] {
-			r.t.Fatalf("import %d is memory of %d bytes, want %d", number, got, r.begun[number])
+		m := r.program.do(gpubackend.OpMemImportFromShareableHandle, number)
+		if got := r.vm.word(1); got != r.begun[number] {
+			r.vm.t.Fatalf("import %d is memory of %d bytes, want %d", number, got, r.begun[number])
 		}
-		r.do(gpubackend.OpMemRelease, m)
+		r.program.do(gpubackend.OpMemRelease, m)
 		delete(r.begun, number)
 	}
 }
 
 // earlier puts the VM back to where it was some time ago.
 func (r *atRandom) earlier() {
-	r.t.Helper()
-	r.front.Stop(r.queues...)
-	restore := r.snapshot()
+	r.vm.t.Helper()
+	r.vm.front.Stop(r.vm.queues...)
+	restore := r.program.snapshot()
 	handles, begun, memory := maps.Clone(r.handles), maps.Clone(r.begun), maps.Clone(r.memory)
-	r.front.Start(r.queues...)
+	r.vm.front.Start(r.vm.queues...)
 	r.export()
 	r.imports()
 	r.names(len(r.begun))
 	r.release()
-	r.front.Stop(r.queues...)
+	r.vm.front.Stop(r.vm.queues...)
 	restore()
 	r.handles, r.begun, r.memory = handles, begun, memory
-	r.front.Start(r.queues...)
+	r.vm.front.Start(r.vm.queues...)
 }
 
 // step does something, with imports that have begun.
 func (r *atRandom) step() {
-	r.t.Helper()
+	r.vm.t.Helper()
 	switch r.rounds.IntN(9) {
 	case 0, 1:
 		if len(r.handles) < 5 { // the VM's memory is bounded
@@ -106,23 +108,23 @@ func (r *atRandom) step() {
 	case 2:
 		r.names(3)
 	case 3:
-		r.mustSuspend()
+		r.vm.mustSuspend()
 		r.imports()
-		r.mustResume()
+		r.vm.mustResume()
 	case 4:
-		r.front.Stop(r.queues...)
-		r.saveState()
-		r.front.Start(r.queues...)
+		r.vm.front.Stop(r.vm.queues...)
+		r.vm.saveState()
+		r.vm.front.Start(r.vm.queues...)
 	case 5:
-		r.move()
+		r.importing.move()
 	case 6:
-		f := r.saveTo()
+		f := r.program.saveTo()
 		r.imports()
 		if r.rounds.IntN(2) == 0 {
-			r.move()
+			r.importing.move()
 			r.imports()
 		}
-		r.resumeFrom(f)
+		r.program.resumeFrom(f)
 	case 7:
 		r.names(len(r.begun)) // what has no handle any more needn't be there after a suspend
 		if len(r.handles) > 1 {
@@ -142,8 +144,10 @@ func TestImportsAtRandom(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	t.Logf("the seed is %d", seed)
-	r := &atRandom{importing: newImporting(t), rounds: rand.New(rand.NewPCG(seed, 0)),
-		handles: map[uint32]uint64{}, begun: map[uint64]uint64{}, memory: map[uint64]uint64{}}
+	i := newImporting(t)
+	r := &atRandom{importing: i, program: i.program, vm: i.vm,
+		rounds: rand.New(rand.NewPCG(seed, 0)), handles: map[uint32]uint64{},
+		begun: map[uint64]uint64{}, memory: map[uint64]uint64{}}
 	r.export()
 	for range rounds {
 		for range r.rounds.IntN(3) {

@@ -3,8 +3,6 @@
 package device
 
 import (
-	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,21 +11,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// startCounter counts the workers that are started.
-type startCounter struct {
-	processes
-	workers atomic.Int32
-}
-
-func (c *startCounter) Worker(control *os.File) (Process, error) {
-	c.workers.Add(1)
-	return c.processes.Worker(control)
-}
-
 // hasty is a VM that can start one worker at once, and then one a second.
-func hasty(t *testing.T, settings ...string) (*vm, *startCounter, *pacetest.Clock) {
+func hasty(t *testing.T, settings ...string) (*vm, *counting, *pacetest.Clock) {
 	t.Helper()
-	clock, spawn := pacetest.NewClock(), &startCounter{}
+	clock, spawn := pacetest.NewClock(), &counting{}
 	v := newTimedVM(t, spawn, Timeouts{}, clock, append(settings, "starts=1")...)
 	v.hello()
 	for range opening.Burst - 1 {
@@ -57,9 +44,9 @@ func TestStartsHaveAPace(t *testing.T) {
 		v.post(128*c, wire.ControlRequest{Type: wire.ControlOpen, Channel: uint32(c + 1)})
 	}
 	clock.AwaitWaiters(2)
-	for i := range int32(2) {
+	for i := range 2 {
 		v.wantUnanswered()
-		if n := spawn.workers.Load(); n != 1+i {
+		if n, _ := spawn.counts(); n != 1+i {
 			t.Errorf("%d workers were started, want %d", n, 1+i)
 		}
 		clock.Advance(time.Second)
@@ -82,7 +69,7 @@ func TestWarmStartsHaveAPace(t *testing.T) {
 	}
 	for i := range 3 {
 		v.warmWorkers(1 + i)
-		if n := spawn.workers.Load(); int(n) != 1+i {
+		if n, _ := spawn.counts(); n != 1+i {
 			t.Errorf("%d workers were started, want %d", n, 1+i)
 		}
 		if i < 2 {
@@ -99,7 +86,7 @@ func TestWaitingStartsEndWithTheQueue(t *testing.T) {
 	v.post(0, wire.ControlRequest{Type: wire.ControlOpen, Channel: 1})
 	clock.AwaitWaiters(1)
 	v.close()
-	if n := spawn.workers.Load(); n != 1 {
+	if n, _ := spawn.counts(); n != 1 {
 		t.Errorf("%d workers were started", n)
 	}
 }

@@ -224,10 +224,8 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 	v := newVM(t, spawn, Timeouts{}, "warm-workers=2")
 	v.warmWorkers(2)
 	v.close()
-	spawn.mu.Lock()
-	defer spawn.mu.Unlock()
-	if spawn.started != 2 || spawn.ended != 2 {
-		t.Fatalf("%d workers started, %d ended", spawn.started, spawn.ended)
+	if started, ended := spawn.counts(); started != 2 || ended != 2 {
+		t.Fatalf("%d workers started, %d ended", started, ended)
 	}
 	d := New(Config{GPU: "cuda", Settings: settings.Default(), Spawn: spawn, Log: quiet()})
 	if all, _ := d.ahead.Kept(); len(all) != 0 {
@@ -237,13 +235,22 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 
 // counting counts the real workers that it started and that were waited for.
 type counting struct {
-	processes
+	real           processes
 	mu             sync.Mutex
 	started, ended int
 }
 
+// counts is how many workers were started, and how many were waited for.
+func (s *counting) counts() (started, ended int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started, s.ended
+}
+
+func (s *counting) Mover(control *os.File) (Process, error) { return s.real.Mover(control) }
+
 func (s *counting) Worker(control *os.File) (Process, error) {
-	p, err := s.processes.Worker(control)
+	p, err := s.real.Worker(control)
 	if err != nil {
 		return nil, err
 	}
