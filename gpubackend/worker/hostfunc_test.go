@@ -19,9 +19,11 @@ import (
 )
 
 // streamDriver has one stream of host functions, each due when the one before was released, and a
-// call that waits for them all, as a call of the real driver may.
+// call that waits for them all, as a call of the real driver may. So may those that say why it
+// can't be saved, and that compute sums: these wait for one.
 type streamDriver struct {
 	*fakeDriver
+	waits    chan struct{} // closed when such a call waits; nil: none does
 	calls    chan func()
 	released chan struct{}
 	stop     chan struct{}
@@ -62,6 +64,29 @@ func (d *streamDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result)
 		<-d.released
 	}
 	return 1, d.fail
+}
+
+// await waits until a host function was released.
+func (d *streamDriver) await() {
+	if d.waits != nil {
+		close(d.waits)
+		<-d.released
+	}
+}
+
+// SumPieces loads a kernel first, as the real driver does.
+func (d *streamDriver) SumPieces(
+	key uint64, list []gpubackend.Piece, sums []uint64,
+) gpubackend.Result {
+	d.await()
+	return d.fakeDriver.SumPieces(key, list, sums)
+}
+
+func (d *streamDriver) Saves() bool { return d.waits != nil }
+
+func (d *streamDriver) Unsavable() string {
+	d.await()
+	return "a reason"
 }
 
 // guestThread is the library's thread of host functions: it runs until there was an error, or n
@@ -118,25 +143,12 @@ func TestCallThatWaitsForHostFunctions(t *testing.T) {
 	}
 }
 
-// waitingSaves is a device that waits for a host function before it says why it can't be saved.
-type waitingSaves struct {
-	*streamDriver
-	wait chan struct{} // closed when it waits
-}
-
-func (d waitingSaves) Saves() bool { return true }
-
-func (d waitingSaves) Unsavable() string {
-	close(d.wait)
-	<-d.released
-	return "a reason"
-}
-
 // TestMovableWaitsForHostFunctions: a program's worker says why it can't be saved while a host
 // function runs, for which the device waits. While the VM stands still the device isn't asked.
 func TestMovableWaitsForHostFunctions(t *testing.T) {
 	r := newRig(t)
-	d := waitingSaves{newStreamDriver(t, r.driver), make(chan struct{})}
+	d := newStreamDriver(t, r.driver)
+	d.waits = make(chan struct{})
 	r.use(d)
 	defer r.hostFuncs.Close()
 	device := r.connect(t)
@@ -157,7 +169,7 @@ func TestMovableWaitsForHostFunctions(t *testing.T) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		r.guestThread(1, func(uint64) { <-d.wait })
+		r.guestThread(1, func(uint64) { <-d.waits })
 	}()
 	must("a reason")
 	<-gone
@@ -174,26 +186,13 @@ func TestMovableWaitsForHostFunctions(t *testing.T) {
 	}
 }
 
-// waitingSums is a device that loads a kernel for its sums, and so waits for a host function.
-type waitingSums struct {
-	*streamDriver
-	wait chan struct{} // closed when it waits
-}
-
-func (d waitingSums) SumPieces(
-	key uint64, list []gpubackend.Piece, sums []uint64,
-) gpubackend.Result {
-	close(d.wait)
-	<-d.released
-	return d.streamDriver.SumPieces(key, list, sums)
-}
-
 // TestCopyAheadWaitsForHostFunctions: memory is copied ahead while a host function runs, for which
 // the device waits.
 func TestCopyAheadWaitsForHostFunctions(t *testing.T) {
 	r := newRig(t)
 	r.driver.memory = make([]byte, sectorsum.Bytes)
-	d := waitingSums{newStreamDriver(t, r.driver), make(chan struct{})}
+	d := newStreamDriver(t, r.driver)
+	d.waits = make(chan struct{})
 	r.use(d)
 	defer r.hostFuncs.Close()
 	device := r.connect(t)
@@ -203,7 +202,7 @@ func TestCopyAheadWaitsForHostFunctions(t *testing.T) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		r.guestThread(1, func(uint64) { <-d.wait })
+		r.guestThread(1, func(uint64) { <-d.waits })
 	}()
 	buffer, err := unix.MemfdCreate("buffer", unix.MFD_CLOEXEC)
 	if err != nil {
