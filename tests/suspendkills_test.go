@@ -33,7 +33,7 @@ func TestAnythingKilledInAChange(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		r := startKeptOf(t, vm, "sh", "-c", keepsAgain, filepath.Join(programs, "keeps"))
-		c := &changing{keptRig: r, dir: t.TempDir(), seen: map[string]int{}}
+		c := &changing{kept: r, dir: t.TempDir(), seen: map[string]int{}}
 		few := 24
 		if vm.isQEMU() { // it is slower
 			few = 12
@@ -50,7 +50,7 @@ func TestAnythingKilledInAChange(t *testing.T) {
 
 // changing is a VM that is suspended and resumed.
 type changing struct {
-	*keptRig
+	kept  *keptRig
 	dir   string
 	file  string // to which it was suspended last
 	again bool   // this device process has resumed it from that file
@@ -60,8 +60,8 @@ type changing struct {
 // inFile says whether the VM is suspended to a file.
 func (c *changing) inFile(t *testing.T) bool {
 	t.Helper()
-	c.state(t)
-	a := c.ask()
+	c.kept.state(t)
+	a := c.kept.ask()
 	return a != nil && a.State != nil && a.State.Saved
 }
 
@@ -69,7 +69,7 @@ func (c *changing) inFile(t *testing.T) bool {
 func (c *changing) round(t *testing.T, i int, victim string) {
 	t.Helper()
 	words := c.change(t, i)
-	cmd := exec.Command(paracuda, append(words, c.socket)...)
+	cmd := exec.Command(paracuda, append(words, c.kept.socket)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +78,9 @@ func (c *changing) round(t *testing.T, i int, victim string) {
 	case "the command":
 		_ = cmd.Process.Kill()
 	case "device":
-		c.kill()
+		c.kept.kill()
 	default:
-		for _, pid := range ofRole(c.starter, victim) {
+		for _, pid := range ofRole(c.kept.starter, victim) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -88,7 +88,7 @@ func (c *changing) round(t *testing.T, i int, victim string) {
 	c.again = words[0] == "resume" && len(words) > 1 && !failed ||
 		c.again && words[0] != "resume" && victim != "device"
 	name := fmt.Sprintf("%s without %s", words[0], victim)
-	switch now := c.state(t); {
+	switch now := c.kept.state(t); {
 	case now == "running":
 		c.seen[name+": running"]++
 		c.computes(t, name)
@@ -111,7 +111,7 @@ func (c *changing) change(t *testing.T, i int) (words []string) {
 	switch {
 	case c.inFile(t):
 		return []string{"resume", "--from", c.file}
-	case c.state(t) == "suspended":
+	case c.kept.state(t) == "suspended":
 		return []string{"resume"}
 	case rand.IntN(2) == 0:
 		return []string{"suspend"}
@@ -126,12 +126,12 @@ func (c *changing) change(t *testing.T, i int) (words []string) {
 func (c *changing) run(t *testing.T, when string) {
 	t.Helper()
 	until(t, time.Minute, when+": the VM runs", func() bool {
-		if c.state(t) == "running" {
+		if c.kept.state(t) == "running" {
 			return true
 		}
-		words := []string{paracuda, "resume", c.socket}
+		words := []string{paracuda, "resume", c.kept.socket}
 		if c.inFile(t) {
-			words = []string{paracuda, "resume", "--from", c.file, c.socket}
+			words = []string{paracuda, "resume", "--from", c.file, c.kept.socket}
 		}
 		r := command(t, time.Minute, root, words...)
 		c.again = r.exit == 0 && len(words) == 5
@@ -149,9 +149,9 @@ func (c *changing) run(t *testing.T, when string) {
 func (c *changing) computes(t *testing.T, when string) {
 	t.Helper()
 	begin := map[int32]uint64{}
-	until(t, c.limit, when+": a program computes", func() bool {
-		c.alive(t)
-		a := c.ask()
+	until(t, c.kept.limit, when+": a program computes", func() bool {
+		c.kept.alive(t)
+		a := c.kept.ask()
 		if a == nil {
 			return false
 		}

@@ -34,7 +34,7 @@ func TestParentsKilledInAChange(t *testing.T) {
 			victim := []string{"keeper", "starter"}[i%2]
 			t.Run(fmt.Sprintf("%d-%s", i, victim), func(t *testing.T) {
 				o := &orphans{victim: victim, file: filepath.Join(t.TempDir(), "file")}
-				o.keptRig = startKeptOf(t, vm, "sh", "-c", keepsAgain,
+				o.kept = startKeptOf(t, vm, "sh", "-c", keepsAgain,
 					filepath.Join(programs, "keeps"))
 				seen[o.round(t, i/2%2 == 1)]++
 			})
@@ -45,7 +45,7 @@ func TestParentsKilledInAChange(t *testing.T) {
 
 // orphans is a VM that loses the parent of its processes.
 type orphans struct {
-	*keptRig
+	kept   *keptRig
 	victim string
 	file   string
 }
@@ -55,13 +55,13 @@ func (o *orphans) round(t *testing.T, resume bool) string {
 	t.Helper()
 	words, before := []string{"suspend", "--to"}, []byte(nil)
 	if resume {
-		o.must(t, "suspend", "--to", o.file)
+		o.kept.must(t, "suspend", "--to", o.file)
 		words, before = []string{"resume", "--from"}, o.content(t)
 	}
 	name := words[0] + " without " + o.victim
-	parent := map[string]int{"keeper": o.keeper, "starter": o.starter}[o.victim]
+	parent := map[string]int{"keeper": o.kept.keeper, "starter": o.kept.starter}[o.victim]
 	family := leaks.Family(parent)
-	cmd := exec.CommandContext(t.Context(), paracuda, append(words, o.file, o.socket)...)
+	cmd := exec.CommandContext(t.Context(), paracuda, append(words, o.file, o.kept.socket)...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -81,7 +81,7 @@ func (o *orphans) round(t *testing.T, resume bool) string {
 			return false
 		}
 	})
-	o.alive(t)
+	o.kept.alive(t)
 	now := o.content(t)
 	switch {
 	case resume && !bytes.Equal(now, before):
@@ -100,24 +100,24 @@ func (o *orphans) round(t *testing.T, resume bool) string {
 // from it, and the file stays what it is. Programs compute.
 func (o *orphans) withoutStarter(t *testing.T, name string, had []byte) {
 	t.Helper()
-	o.nextStarter(t)
+	o.kept.nextStarter(t)
 	var a *admin.Answer
 	until(t, time.Minute, name+": a device process answers", func() bool {
-		a = o.ask()
+		a = o.kept.ask()
 		return a != nil && a.State != nil
 	})
 	if a.State.Saved {
 		if had == nil {
 			t.Fatalf("%s: the VM is suspended to a file, and there is none", name)
 		}
-		o.must(t, "resume", "--from", o.file)
+		o.kept.must(t, "resume", "--from", o.file)
 		if !bytes.Equal(o.content(t), had) {
 			t.Errorf("%s: the file has changed", name)
 		}
-	} else if o.state(t) == "suspended" { // all programs had ended before they could be saved
-		o.must(t, "resume")
+	} else if o.kept.state(t) == "suspended" { // all programs had ended before they could be saved
+		o.kept.must(t, "resume")
 	}
-	o.goesOn(t, name)
+	o.kept.goesOn(t, name)
 }
 
 // content is that of the file, which must be whole; nil: there is none. Nothing else lies beside
