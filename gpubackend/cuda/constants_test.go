@@ -5,10 +5,12 @@ package cuda
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
@@ -42,7 +44,9 @@ func loadedModule(t *testing.T, d *Device) gpubackend.Module {
 // the guest knows them by the same addresses.
 func TestConstantsMadeAgain(t *testing.T) {
 	image := compiled(t, "plain.cubin")
-	first := newDevice(t, movable)
+	o := movable
+	o.HostMemory = budget.New(1 << 30)
+	first := newDevice(t, o)
 	l, _, _, r := first.LibraryLoadData(image, nil, nil, nil)
 	must(t, "load a library", r)
 	m := loadedModule(t, first)
@@ -64,10 +68,11 @@ func TestConstantsMadeAgain(t *testing.T) {
 	if err := first.SaveLayout(&layout); err != nil {
 		t.Fatal(err)
 	}
-	codes := first.Codes()
+	codes, used := first.Codes(), o.HostMemory.Used()
 	first.Close()
 
-	d := openDevice(t, movable, &layout)
+	o.HostMemory = budget.New(1 << 30)
+	d := openDevice(t, o, &layout)
 	for _, x := range codes {
 		if err := d.ConstantsRestored(); err == nil {
 			t.Error("all constants are said to be there")
@@ -84,6 +89,9 @@ func TestConstantsMadeAgain(t *testing.T) {
 	}
 	if err := d.LayoutRestored(); err != nil {
 		t.Fatal(err)
+	}
+	if now := o.HostMemory.Used(); now != used {
+		t.Errorf("%d bytes count, it were %d", now, used)
 	}
 	content := make([]byte, 11)
 	must(t, "read", d.CopyOut(content, one+8))
@@ -239,6 +247,28 @@ func TestConstantIsTold(t *testing.T) {
 	must(t, "unload", taken.ModuleUnload(m))
 	if why := taken.Unsavable(); why != "" {
 		t.Error(why)
+	}
+}
+
+// TestRestoredConstantsCount against the host's memory until their code has them: a record can name
+// no more of them than a program.
+func TestRestoredConstantsCount(t *testing.T) {
+	var record []byte
+	for i := range uint64(300) {
+		for _, w := range []uint64{devmem.Base, devmem.Behind + i*256, 1, 4096} {
+			record = binary.LittleEndian.AppendUint64(record, w)
+		}
+		record = append(record, make([]byte, 1+4096)...)
+	}
+	record = append(record, make([]byte, 8)...)
+	for limit, want := range map[uint64]error{1 << 20: budget.ErrExceeded, 2 << 20: nil} {
+		o := movable
+		o.HostMemory = budget.New(limit)
+		err := newDevice(t, o).RestoreConstants(bytes.NewReader(record))
+		if !errors.Is(err, want) || want == nil && o.HostMemory.Used() < 300*4096 {
+			t.Errorf("with %d bytes, of which %d are used: %v, want %v", limit,
+				o.HostMemory.Used(), err, want)
+		}
 	}
 }
 

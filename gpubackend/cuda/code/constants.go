@@ -69,7 +69,7 @@ func (x *Code) tell(a *variablesArea, name string, addr, bytes uint64) (at uint6
 	if at, ok = x.ranges.Told.Of(addr, bytes); ok {
 		return at, true
 	}
-	cost := uint64(len(name)) + constantCost
+	cost := costOf(name)
 	if a.memory.Take(cost) != nil {
 		return 0, false
 	}
@@ -81,6 +81,9 @@ func (x *Code) tell(a *variablesArea, name string, addr, bytes uint64) (at uint6
 	return at, true
 }
 
+// costOf is what a constant counts for.
+func costOf(name string) uint64 { return uint64(len(name)) + constantCost }
+
 // tellAgain gives constants of an area the addresses and the content that they had in another
 // process. global is where the driver has them.
 func (x *Code) tellAgain(
@@ -91,6 +94,7 @@ func (x *Code) tellAgain(
 		return gpubackend.OutOfMemory
 	}
 	for _, c := range list {
+		x.areas.waiting.Give(costOf(c.name))
 		addr, bytes, r := global(c.name)
 		switch {
 		case r != gpubackend.Success:
@@ -98,7 +102,7 @@ func (x *Code) tellAgain(
 		case bytes != c.bytes,
 			!x.ranges.Told.Put(copyable.Alias{At: c.at, Real: addr, Bytes: bytes}):
 			return gpubackend.InvalidValue
-		case a.memory.Take(uint64(len(c.name))+constantCost) != nil:
+		case a.memory.Take(costOf(c.name)) != nil:
 			return gpubackend.OutOfMemory
 		}
 		if r = x.filling.Put(addr, c.content); r != gpubackend.Success {

@@ -51,6 +51,7 @@ type areas struct {
 
 	reserved, refused bool                  // the addresses of constants
 	restored          map[uint64][]constant // until their code is made, by its area's base
+	waiting           *budget.Account       // of these
 }
 
 func newAreas() areas {

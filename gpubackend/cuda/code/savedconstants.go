@@ -56,9 +56,10 @@ func (x *Code) saveConstants(to io.Writer, a *variablesArea, c *contexts.Context
 
 var errConstants = errors.New("the saved constants")
 
-// RestoreConstants reads them, for code that is made later.
+// RestoreConstants reads them, for code that is made later. Meanwhile their names count as they did
+// before they were saved: there may be thousands, of 4 KiB each.
 func (x *Code) RestoreConstants(from io.Reader) error {
-	x.areas.restored = make(map[uint64][]constant)
+	x.areas.restored, x.areas.waiting = make(map[uint64][]constant), x.options.Host.Open()
 	for left := uint64(constantsBytes); ; {
 		var head [4]uint64
 		err := binary.Read(from, binary.LittleEndian, head[:1])
@@ -74,6 +75,9 @@ func (x *Code) RestoreConstants(from io.Reader) error {
 		bytes, name := head[2], head[3]
 		if bytes == 0 || bytes > left || name > maxConstantName {
 			return fmt.Errorf("%w have %d bytes, and a name of %d", errConstants, bytes, name)
+		}
+		if err := x.areas.waiting.Take(name + constantCost); err != nil {
+			return fmt.Errorf("%w: %w", errConstants, err)
 		}
 		left -= min(left, max(bytes, copyable.AliasAlign))
 		b := make([]byte, bytes+name)
