@@ -12,6 +12,9 @@
 #include "fake_worker.h"
 #include "zz_generated_words.h"
 
+/* How many bytes of dynamic shared memory a block may have at most. */
+#define SHARED CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
 /* Of the kernel that there is: three pointers and a number. */
 #define PARAMETER_BYTES 28
 
@@ -24,7 +27,7 @@ static uint64_t describe(uint64_t reference, uint64_t room)
 	} r = {
 		.record = { .parameters = 4,
 			    .parameter_bytes = PARAMETER_BYTES,
-			    .attribute = { fake.function_threads, [8] = fake.function_bytes },
+			    .attribute = { fake.function_threads, [SHARED] = fake.function_bytes },
 			    .name_bytes = 3 },
 		.parameter = { 0, 8, 8, 8, 16, 8, 24, 4 },
 		.name = "add",
@@ -188,7 +191,7 @@ int fake_code(const struct paracuda_command *c, const uint8_t *at, const uint64_
 			 2048 / threads);
 		return 0;
 	case OP_cuFuncSetAttribute:
-		if (w[AT_cuFuncSetAttribute_attrib] == 8)
+		if (w[AT_cuFuncSetAttribute_attrib] == SHARED)
 			fake.function_bytes = (int)w[AT_cuFuncSetAttribute_value];
 		return 0;
 	case OP_cuLaunchKernel:
