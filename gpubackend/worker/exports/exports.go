@@ -20,6 +20,15 @@ type Sender interface {
 	Send(m *handover.Message, fds []int) error
 }
 
+// Interface is what those who own such objects use of an Exports.
+type Interface interface {
+	Number() uint32
+	GaveOut(number uint32)
+	Offer(o handover.Object, device uint64, file int) gpubackend.Result
+	Withdraw(kind handover.ObjectKind, number uint32)
+	Take(number uint64, kind handover.ObjectKind) (Imported, gpubackend.Result)
+}
+
 // Exports are objects that go to other processes and come from them.
 type Exports struct {
 	sender Sender

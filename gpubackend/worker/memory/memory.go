@@ -40,21 +40,12 @@ type Driver interface {
 	ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result)
 }
 
-// Exports has the objects that go to other processes and come from them.
-type Exports interface {
-	Number() uint32
-	GaveOut(number uint32)
-	Offer(o handover.Object, device uint64, file int) gpubackend.Result
-	Withdraw(kind handover.ObjectKind, number uint32)
-	Take(number uint64, kind handover.ObjectKind) (exports.Imported, gpubackend.Result)
-}
-
 // Config is what a Memory needs.
 type Config struct {
 	Driver  Driver
 	Objects *object.Table
 	Places  *addresses.Quota
-	Exports Exports
+	Exports exports.Interface
 	Realm   offers.Realm // of what is offered
 	Log     *logrus.Entry
 	// WhenIdle makes a call be answered with what then returns, when the work of its context is

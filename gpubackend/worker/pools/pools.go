@@ -8,7 +8,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
@@ -49,15 +48,6 @@ type Streams interface {
 	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
 }
 
-// Exports has the objects that go to other processes and come from them.
-type Exports interface {
-	Number() uint32
-	GaveOut(number uint32)
-	Offer(o handover.Object, device uint64, file int) gpubackend.Result
-	Withdraw(kind handover.ObjectKind, number uint32)
-	Take(number uint64, kind handover.ObjectKind) (exports.Imported, gpubackend.Result)
-}
-
 // Config is what Pools need.
 type Config struct {
 	Driver   Driver
@@ -65,7 +55,7 @@ type Config struct {
 	Contexts Contexts
 	Fences   Fences
 	Streams  Streams
-	Exports  Exports
+	Exports  exports.Interface
 	// WhenIdle makes a call be answered with what then returns, when the work of its context is
 	// done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result

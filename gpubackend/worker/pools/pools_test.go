@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 )
 
@@ -107,7 +108,7 @@ func (d *fakeDriver) UnmapShared(addr uint64) gpubackend.Result {
 
 // fakeExports notes what is offered.
 type fakeExports struct {
-	Exports
+	exports.Interface
 	last    uint32
 	offered []handover.Object
 }
