@@ -30,11 +30,17 @@ func holds(b []byte, addr uintptr) bool {
 	return addr >= Addr(b) && addr-Addr(b) < uintptr(len(b))
 }
 
-// replace maps something else at the addresses of b: all of it, or nothing after an error.
-func replace(b []byte, fd int, offset uint64, prot, flags int) error {
+// replace maps something else at the addresses of b. After an error what was there is still there,
+// or gone, as the kernel may unmap it and fail then: nothing can be touched there in that case, and
+// nobody else is given the addresses.
+func replace(b []byte, fd int, offset uint64, prot, flags int) (gone bool, err error) {
 	// SAFETY: b is a part of what a Memory has reserved, outside Go's heap, and stays mapped. Who
 	// touches it meanwhile sees what is there before or afterwards.
-	_, err := unix.MmapPtr(fd, int64(offset), unsafe.Pointer(unsafe.SliceData(b)),
-		uintptr(len(b)), prot, flags|unix.MAP_FIXED)
-	return err
+	at, n := unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b))
+	if _, err = unix.MmapPtr(fd, int64(offset), at, n, prot, flags|unix.MAP_FIXED); err == nil {
+		return false, nil
+	}
+	// SAFETY: this maps nothing over what is there.
+	_, there := unix.MmapPtr(-1, 0, at, n, unix.PROT_NONE, hidden|unix.MAP_FIXED_NOREPLACE)
+	return there != unix.EEXIST, err
 }

@@ -32,6 +32,40 @@ func TestMemoryThatCannotBeMapped(t *testing.T) {
 	}
 }
 
+// TestPieceThatCannotBeMapped: some kernels unmap a piece before they refuse to map it to be
+// written. Nobody else is given its addresses, and it can be read again.
+func TestPieceThatCannotBeMapped(t *testing.T) {
+	t.Parallel()
+	fd := vt.MemFD(t, 2*page)
+	m := newSparse(t, guestmem.Region{Size: 2 * page, FD: fd})
+	first, err := m.Slice(0, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := guestmem.Addr(first) + page
+	got := make([]byte, 4)
+	if err := errors.Join(m.WriteOnce([]byte("text"), page), m.Read(got, page)); err != nil {
+		t.Fatal(err)
+	}
+	const seal = unix.F_SEAL_FUTURE_WRITE
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seal); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := m.Write([]byte("else"), page); !errors.Is(err, unix.EPERM) {
+			t.Errorf("written to a sealed file: %v", err)
+		}
+		if _, _, err := unix.Syscall6(unix.SYS_MMAP, piece, page, unix.PROT_NONE,
+			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, ^uintptr(0),
+			0); err != unix.EEXIST {
+			t.Errorf("somebody else may have the addresses: %v", err)
+		}
+		if err := m.Read(got, page); err != nil || string(got) != "text" {
+			t.Errorf("read %q, %v", got, err)
+		}
+	}
+}
+
 // TestNoDescriptorForMemory: it is refused, and mapped when there is one again.
 func TestNoDescriptorForMemory(t *testing.T) {
 	regions := []guestmem.Region{{Size: page, FD: vt.MemFD(t, page)}}

@@ -82,8 +82,11 @@ func (m *Memory) show(mp *mapping, off, n uint64, as shownFor) error {
 		if as >= toWrite {
 			prot |= unix.PROT_WRITE
 		}
-		err := replace(mp.bytes(i), mp.fd, mp.fileOffset-mp.slack+i*mp.piece, prot,
+		gone, err := replace(mp.bytes(i), mp.fd, mp.fileOffset-mp.slack+i*mp.piece, prot,
 			unix.MAP_SHARED|unix.MAP_NORESERVE)
+		if gone {
+			m.isHidden(mp, i)
+		}
 		if err != nil {
 			return fmt.Errorf("map a piece of guest memory: %w", err)
 		}
@@ -92,6 +95,12 @@ func (m *Memory) show(mp *mapping, off, n uint64, as shownFor) error {
 		mp.pieces[i] = as
 	}
 	return nil
+}
+
+// isHidden notes that a piece isn't mapped any more.
+func (m *Memory) isHidden(mp *mapping, number uint64) {
+	m.count(mp.pieces[number], -1)
+	delete(mp.pieces, number)
 }
 
 // count counts a piece that may be hidden.
@@ -109,11 +118,11 @@ func (m *Memory) hide() error {
 			if as == forSlices {
 				continue
 			}
-			if err := replace(mp.bytes(number), -1, 0, unix.PROT_NONE, hidden); err != nil {
+			gone, err := replace(mp.bytes(number), -1, 0, unix.PROT_NONE, hidden)
+			if err != nil && !gone {
 				return fmt.Errorf("unmap a piece of guest memory: %w", err)
 			}
-			delete(mp.pieces, number)
-			m.count(as, -1)
+			m.isHidden(mp, number)
 		}
 	}
 	return nil
