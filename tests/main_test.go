@@ -48,7 +48,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if _, err := os.Stat(paracuda); code != 0 && err != nil {
+		fmt.Fprintf(os.Stderr, "tests: find the program under test: %v: run make binary\n", err)
+	}
+	os.Exit(code)
 }
 
 // prepare builds the programs that have changed since the last build. With PARACUDA_PROGRAMS it
