@@ -26,6 +26,9 @@ func TestColdProgram(t *testing.T) {
 		if v.worker(0) == warm {
 			t.Fatal("the warm worker answered")
 		}
+		if v.worker(0).AsksCold() {
+			t.Error("one that serves could be followed by another one")
+		}
 		if used := v.queues[1].Driver.UsedIdx(); int(used) != int(3*2*i) {
 			t.Fatalf("%d chains came back", used)
 		}

@@ -211,13 +211,10 @@ func (d *Device) joinChannels() {
 		Saved:     savedPrograms{d.saving, d.exports},
 		Strangers: d.strangers,
 		Lingering: d.movers.Lingering, Idle: d.suspension.Idle,
-		Grace: func() time.Duration { return d.settings.Now().Settings.StopGrace },
-		Cold:  func(channel int, p *workers.Program) { d.opening.Cold(channel, p) },
-		Serves: func(w *workers.Worker, base uint16) {
-			entry, _ := d.accounts.Entry(w)
-			c.Notes.ServesWorker(w, entry, base)
-		},
-		Park: d.park, Exit: t.Exit, Remains: c.Remains, Guard: d.guard,
+		Grace:  func() time.Duration { return d.settings.Now().Settings.StopGrace },
+		Cold:   func(channel int, p *workers.Program) { d.opening.Cold(channel, p) },
+		Serves: d.serves,
+		Park:   d.park, Exit: t.Exit, Remains: c.Remains, Guard: d.guard,
 		Log: d.log,
 	})
 	d.serving, d.standstill = d.channels.Serving, d.channels.Standstill()
@@ -227,7 +224,11 @@ func (d *Device) joinChannels() {
 		Began:  func(w *workers.Worker) { d.accounts.Began(w) },
 		Said:   d.said,
 		Exited: func(w *workers.Worker) {
-			c.Notes.Ended(w.Process())
+			if w.AsksCold() { // whether another one begins is decided later
+				c.Notes.AwaitsCold(w.Process())
+			} else {
+				c.Notes.Ended(w.Process())
+			}
 			d.accounts.Ended(w)
 			d.suspension.Forget(w)
 		},
@@ -258,7 +259,7 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 		GPU: c.GPU, Channels: d.channels, Workers: d.workers, Ahead: d.ahead,
 		Accounts: d.accounts, Exports: d.exports, Settings: d.settings, RAM: d.ram,
 		Left: d.movers.AwaitLeft, Starts: starts, Held: d.suspension.Held, Saved: d.saving.Has,
-		Rejoin: d.suspension.Rejoin, Joins: d.reach.Joins,
+		Rejoin: d.suspension.Rejoin, Joins: d.reach.Joins, Begins: d.serves,
 		HandOwed: func(channel int) { d.objects.HandOwed(channel) },
 		Start:    t.Start, Answer: t.Answer, Run: d.run, Log: d.log,
 	})

@@ -23,6 +23,13 @@ type Spawner interface {
 	Mover(control *os.File) (Process, error)
 }
 
+// serves notes for the next device process that a worker serves its channel now, or is about to,
+// and where its queue began.
+func (d *Device) serves(w *workers.Worker, base uint16) {
+	entry, _ := d.accounts.Entry(w)
+	d.config.Notes.ServesWorker(w, entry, base)
+}
+
 // workerEnded takes back what a worker had that has ended.
 func (d *Device) workerEnded(w *workers.Worker, err error) {
 	d.exports.Ended(&w.Offers)
@@ -38,7 +45,9 @@ func (d *Device) workerEnded(w *workers.Worker, err error) {
 		}
 		w.AwaitBegun() // who started it must first know that it began
 	}
-	d.channels.Ended(w, err)
+	if !d.channels.Ended(w, err) {
+		d.config.Notes.Ended(w.Process())
+	}
 	if w.Channel() < 0 {
 		d.ahead.Lost(w, err)
 	}

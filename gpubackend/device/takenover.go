@@ -20,7 +20,7 @@ func (d *Device) takeOver(before *Inherited) {
 		d.exports.Hold()
 	}
 	d.config.Notes.TakeObjects(d.exports, d.log)
-	d.opening.TakeOver(left.Workers)
+	d.opening.TakeOver(&left)
 	if m := left.Mover; m != nil {
 		d.movers.TakeOver(m.Proc, m.Conn)
 		d.reach.TakenOver()

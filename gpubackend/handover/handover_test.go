@@ -191,6 +191,34 @@ func TestStateSurvivesItsWorker(t *testing.T) {
 	s.Take(40000, 1) // a head that no queue has
 }
 
+// TestStateOfOneThatHasDoneNothing: it says so until it serves, and what it returned shows.
+func TestStateOfOneThatHasDoneNothing(t *testing.T) {
+	s, err := NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.AskCold(); !s.AskedCold() {
+		t.Error("it doesn't ask")
+	}
+	if s.Serves(); s.AskedCold() {
+		t.Error("it serves, and asks")
+	}
+	s.SetBase(0xffff)
+	if !s.ReturnedNone(0xffff) || s.ReturnedNone(0xfffe) {
+		t.Error("it has taken something")
+	}
+	s.Take(3, 0)
+	s.Take(5, 1)
+	if !s.ReturnedNone(0xffff) {
+		t.Error("it has returned something")
+	}
+	s.Giving(3, 0)
+	if s.Give(3); s.ReturnedNone(0xffff) {
+		t.Error("it has returned nothing")
+	}
+}
+
 // TestStateInTheMiddle: a worker that is killed within Take has taken the head, and its base is
 // behind it.
 func TestStateInTheMiddle(t *testing.T) {

@@ -128,11 +128,15 @@ func (s *State) SetBase(base uint16) {
 // Base returns the avail index of the next chain to take.
 func (s *State) Base() uint16 { return uint16(atomic.LoadUint64(memword.Of64(s.mem[baseOffset:]))) }
 
-// AskCold records that a worker that was warm can't serve its guest process, and has done nothing
-// for it: it ends, and a worker that begins cold gets the queue from its beginning.
+// AskCold records that nothing has been done for the guest process yet: if the worker ends, one who
+// begins cold gets the queue from its beginning. A warm worker that can't serve its process says so
+// as it ends; of one that begins cold in its place the device process says so, until Serves.
 func (s *State) AskCold() { atomic.StoreUint32(memword.Of32(s.mem[coldOffset:]), 1) }
 
-// AskedCold tells whether AskCold was called.
+// Serves records that a worker serves its guest process from now on.
+func (s *State) Serves() { atomic.StoreUint32(memword.Of32(s.mem[coldOffset:]), 0) }
+
+// AskedCold tells whether AskCold was called, and Serves wasn't called after that.
 func (s *State) AskedCold() bool { return atomic.LoadUint32(memword.Of32(s.mem[coldOffset:])) != 0 }
 
 // InFlight returns the heads below size that were taken and not returned.
@@ -145,6 +149,11 @@ func (s *State) InFlight(size uint16) []uint16 {
 		}
 	}
 	return heads
+}
+
+// ReturnedNone says whether all that was taken since an avail index is in flight.
+func (s *State) ReturnedNone(base uint16) bool {
+	return int(s.Base()-base) == len(s.InFlight(maxHeads))
 }
 
 // Count adds to a counter. Only the worker counts.

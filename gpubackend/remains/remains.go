@@ -385,6 +385,13 @@ func (r *Remains) Take(p Purpose) (fd int, left bool) {
 	return fd, true
 }
 
+// PutBack leaves what was taken to the next one who takes it, who owns it then.
+func (r *Remains) PutBack(p Purpose, fd int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left[p] = fd
+}
+
 // Close closes what nobody has taken.
 func (r *Remains) Close() {
 	if r == nil {

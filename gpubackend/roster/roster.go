@@ -12,7 +12,10 @@
 //	u32 channel, u32 pid of the guest process, 16 bytes name of its program, padded with 0
 //	u32 entry, on the pages that workers share
 //	u32 base: the next avail index when it began
-//	u32 flags: 1 it was started ahead of use
+//	u32 flags: 1 it was started ahead of use, 2 it is gone, and one that begins cold is to take
+//	its place
+//
+// A child that is gone has no entry any more: another may have it.
 //
 // # Trust
 //
@@ -59,7 +62,16 @@ type Child struct {
 	Entry   int
 	Base    uint16
 	Ahead   bool
+	Cold    bool // it is gone, and one that begins cold is to take its place
 }
+
+// place is what only one child can have.
+type place struct {
+	role    Role
+	channel int
+}
+
+func (c *Child) place() place { return place{c.Role, c.Channel} }
 
 const (
 	version    = 1
@@ -67,6 +79,7 @@ const (
 	nameBytes  = 16
 	childBytes = 7*4 + nameBytes
 	flagAhead  = 1
+	flagCold   = 2
 
 	// MaxChildren is how many there may be: a worker for each channel, and the mover.
 	MaxChildren = wire.MaxChannels + 1
@@ -138,9 +151,25 @@ func (x *Roster) Close() {
 	}
 }
 
-// Began notes a child that serves, whose descriptors are kept.
+// Began notes a child that serves, whose descriptors are kept, instead of the one that had its
+// place.
 func (x *Roster) Began(c Child) {
-	x.change(func() { x.list[c.Number] = c })
+	x.change(func() {
+		maps.DeleteFunc(x.list, func(_ uint32, other Child) bool {
+			return other.place() == c.place()
+		})
+		x.list[c.Number] = c
+	})
+}
+
+// AwaitsCold notes that a child is gone, and that one which begins cold is to take its place.
+func (x *Roster) AwaitsCold(number uint32) {
+	x.change(func() {
+		if c, is := x.list[number]; is {
+			c.Cold = true
+			x.list[number] = c
+		}
+	})
 }
 
 // Ended forgets a child, before its descriptors are dropped. It may never have begun.
@@ -184,6 +213,9 @@ func encode(list []Child) []byte {
 		if c.Ahead {
 			flags |= flagAhead
 		}
+		if c.Cold {
+			flags |= flagCold
+		}
 		for _, v := range []uint32{uint32(c.Entry), uint32(c.Base), flags} {
 			b = little.AppendUint32(b, v)
 		}
@@ -202,19 +234,19 @@ func parse(b []byte) ([]Child, error) {
 		return nil, fmt.Errorf("%w: %d children in %d bytes", ErrList, n, len(b))
 	}
 	list := make([]Child, n)
-	numbers, places := map[uint32]bool{}, map[[2]int]bool{}
+	numbers, places := map[uint32]bool{}, map[place]bool{}
 	entries := map[int]bool{}
 	for i := range list {
 		c, err := parseChild(b[i*childBytes:][:childBytes])
 		if err != nil {
 			return nil, err
 		}
-		place := [2]int{int(c.Role), c.Channel}
-		if numbers[c.Number] || places[place] || c.Role == Worker && entries[c.Entry] {
+		counts := c.Role == Worker && !c.Cold
+		if numbers[c.Number] || places[c.place()] || counts && entries[c.Entry] {
 			return nil, fmt.Errorf("%w: child %d has another's place", ErrList, c.Number)
 		}
-		numbers[c.Number], places[place] = true, true
-		entries[c.Entry] = entries[c.Entry] || c.Role == Worker
+		numbers[c.Number], places[c.place()] = true, true
+		entries[c.Entry] = entries[c.Entry] || counts
 		list[i] = c
 	}
 	return list, nil
@@ -227,9 +259,10 @@ func parseChild(b []byte) (c Child, err error) {
 	channel := little.Uint32(b[8:])
 	c = Child{Role: Role(little.Uint32(b)), Number: little.Uint32(b[4:]), Channel: int(channel),
 		PID: int32(little.Uint32(b[12:])), Name: string(bytes.TrimRight(name, "\x00")),
-		Entry: int(entry), Base: uint16(base), Ahead: flags&flagAhead != 0}
+		Entry: int(entry), Base: uint16(base),
+		Ahead: flags&flagAhead != 0, Cold: flags&flagCold != 0}
 	if c.Role != Worker && c.Role != Mover || channel >= wire.MaxChannels ||
-		entry >= wire.MaxChannels || base > 0xffff || flags&^flagAhead != 0 {
+		entry >= wire.MaxChannels || base > 0xffff || flags&^(flagAhead|flagCold) != 0 {
 		return c, fmt.Errorf("%w: role %d, channel %d, entry %d, base %d, flags %#x", ErrList,
 			c.Role, channel, entry, base, flags)
 	}

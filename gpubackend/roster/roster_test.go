@@ -40,6 +40,8 @@ func TestNextProcessKnowsTheChildren(t *testing.T) {
 		{Role: Mover, Number: 3},
 		{Role: Worker, Number: 4, Channel: 0, PID: -1, Name: "sixteen bytes ok", Entry: 5},
 		{Role: Worker, Number: 1 << 31, Channel: 63, PID: 7, Entry: 63, Base: 65535, Ahead: true},
+		// It is gone, and another one may have its entry.
+		{Role: Worker, Number: 1<<31 + 1, Channel: 7, Entry: 63, Ahead: true, Cold: true},
 	}
 	for round := range 3 {
 		r := next(t, s)
@@ -49,9 +51,15 @@ func TestNextProcessKnowsTheChildren(t *testing.T) {
 			t.Fatalf("round %d: %+v, %v", round, before, err)
 		}
 		x.Began(Child{Role: Worker, Number: 99, Channel: 9, Entry: 9})
+		x.Began(Child{Role: Worker, Number: 97, Channel: 7}) // another one has its place
 		for _, c := range children {
-			x.Began(c)
+			cold := c.Cold
+			c.Cold = false
+			if x.Began(c); cold {
+				x.AwaitsCold(c.Number)
+			}
 		}
+		x.AwaitsCold(98)
 		x.Ended(99)
 		x.Ended(98)
 		if err := errors.Join(x.Err(), r.Err()); err != nil {
@@ -69,6 +77,7 @@ func TestWithoutAKeeper(t *testing.T) {
 		t.Errorf("%v, %v, %v", x, before, err)
 	}
 	x.Began(Child{Number: 1})
+	x.AwaitsCold(1)
 	x.Ended(1)
 	x.Close()
 	if err := x.Err(); err != nil {
@@ -89,7 +98,7 @@ func TestNoteThatFails(t *testing.T) {
 	}
 	defer x.Close()
 	for i := range uint32(MaxChildren + 1) {
-		x.Began(Child{Role: Worker, Number: i})
+		x.Began(Child{Role: Worker, Number: i, Channel: int(i)})
 	}
 	if x.Err() == nil {
 		t.Error("more children than there is room for are noted")
@@ -115,7 +124,7 @@ func TestBadLists(t *testing.T) {
 		"version": with(0, 2), "more": with(4, 4), "many": with(4, 1<<31),
 		"role": with(headBytes, 3), "no role": with(headBytes, 0),
 		"channel": with(headBytes+8, 64), "entry": with(headBytes+32, 64),
-		"base": with(headBytes+36, 1<<16), "flags": with(headBytes+40, 2),
+		"base": with(headBytes+36, 1<<16), "flags": with(headBytes+40, 4),
 		"number twice": with(second+4, 1), "channel twice": with(second+8, 2),
 		"entry twice": with(second+32, 3),
 	} {

@@ -5,6 +5,7 @@ package soft
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -293,10 +294,14 @@ func (d *Device) Warm(gpu int) gpubackend.Result {
 	return result
 }
 
-// Suits implements gpubackend.Driver: the only variable that means something here chooses among
-// GPUs.
+// Suits implements gpubackend.Driver: variables that mean something here choose among GPUs, or say
+// how many queues these are to have. The latter is read as a GPU is initialised, as by NVIDIA's
+// driver.
 func (d *Device) Suits(env []string) bool {
-	return !d.warm || slices.Equal(chip.Visible(env, d.uuids()), d.gpus)
+	return !d.warm || slices.Equal(chip.Visible(env, d.uuids()), d.gpus) &&
+		!slices.ContainsFunc(env, func(variable string) bool {
+			return strings.HasPrefix(variable, "CUDA_DEVICE_MAX_CONNECTIONS=")
+		})
 }
 
 // ending makes the rooms leave a context whose work is going to end.

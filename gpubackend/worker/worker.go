@@ -119,6 +119,7 @@ func Run(c Config) error {
 			return err
 		}
 	}
+	w.state.Serves()
 	if err := c.Control.Send(&handover.Message{Kind: handover.KindReady}, nil); err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ func (a *Assignment) Worker() *workers.Worker { return a.c.worker }
 // Cold is the program for which a worker is to be started; nil: none.
 func (a *Assignment) Cold() *workers.Program { return a.c.cold }
 
+// Base is where the queue begins.
+func (a *Assignment) Base() uint16 { return a.c.queue.Base() }
+
 // Taken is how many channels guest processes have.
 func (a *Assignment) Taken() uint32 { return a.t.taken() }
 
@@ -79,7 +82,7 @@ func (t *Table) Assign(
 		}
 		return nil, err
 	}
-	c.bare, c.unmet, c.unasked = a.bare, false, false
+	c.bare, c.unmet, c.unasked, c.begins = a.bare, false, false, false
 	c.touch()
 	c.worker, c.base, c.serves, c.paused, c.cold = w, c.queue.Base(), false, nil, nil
 	return w, nil
@@ -149,39 +152,43 @@ func (t *Table) Leave(w *workers.Worker, left func()) {
 }
 
 // Ended takes back the queue of a worker that has ended with err, if it had one. Until it returns,
-// the worker's notes can be read.
-func (t *Table) Ended(w *workers.Worker, err error) {
+// the worker's notes can be read. It returns whether a cold one is to take the worker's place.
+func (t *Table) Ended(w *workers.Worker, err error) (cold bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	child.SayEnded(w.Log(), "worker", err, w.Killed())
 	i := w.Channel()
 	if i < 0 {
-		return
+		return false
 	}
 	c := t.list[i]
 	t.ended.Add(w.Counters())
 	if c.worker != w { // the queue is another driver's by now
-		return
+		return false
 	}
 	c.worker, c.paused = nil, nil
-	if !c.serves || c.goesOnCold(w) {
-		return // who started it takes the next step
+	if !c.serves {
+		return false // who started it takes the next step
+	}
+	if c.goesOnCold(w) {
+		return true
 	}
 	t.config.RAM.Use(func(mem *guestmem.Memory) {
 		w.State(func(s *handover.State) { c.queue.Leave(s, mem) })
 		c.reclaim(mem)
 	})
+	return false
 }
 
 // goesOnCold starts a cold worker in the place of a warm one that ended because it didn't suit its
 // program; false if that isn't so. The guest doesn't notice: the queue and the command ring are
 // read from where they began.
 func (c *channel) goesOnCold(w *workers.Worker) bool {
-	if !c.queue.Runs() || !c.wantsCold(w) {
+	if !c.wantsCold(w) {
 		return false
 	}
 	c.queue.Rewind(c.base)
-	if p := w.Program(); c.stopping {
+	if p := w.Program(); c.stopping || !c.queue.Runs() {
 		c.cold = &p // for when the queue goes on
 	} else {
 		c.beginCold(&p)
@@ -190,13 +197,12 @@ func (c *channel) goesOnCold(w *workers.Worker) bool {
 }
 
 // wantsCold says whether a worker that has ended leaves its channel to a cold one, since its
-// program has CUDA variables with which it was not started (worker.AskCold). That is believed only
-// of a warm worker that has returned no chain.
+// program has CUDA variables with which it was not started (handover.State.AskCold). That is
+// believed only of a worker that has returned no chain, and was warm, or was taken over as it began
+// in the place of such a one.
 func (c *channel) wantsCold(w *workers.Worker) (cold bool) {
 	w.State(func(s *handover.State) {
-		taken := s.Base() - c.base
-		cold = w.Ahead && !w.Retired() && s.AskedCold() &&
-			int(taken) == len(s.InFlight(c.queue.Size()))
+		cold = (w.Ahead || c.begins) && !w.Retired() && s.AskedCold() && s.ReturnedNone(c.base)
 	})
 	return cold
 }

@@ -114,6 +114,7 @@ type channel struct {
 
 	unmet   bool // it was taken over, and hasn't reported its position yet
 	unasked bool // it was taken over, and the channel's OPEN may come once more
+	begins  bool // it was taken over as it began in the place of a warm one
 	// a worker is to be started for it, now or when the queue goes on where it began
 	cold *workers.Program
 

@@ -122,7 +122,7 @@ func newRig(t *testing.T) *rig {
 			handover.CloseFiles(fds)
 		},
 		Exited: func(*workers.Worker) {},
-		Ended:  r.Ended, Guard: guard, Log: log,
+		Ended:  func(w *workers.Worker, err error) { r.Ended(w, err) }, Guard: guard, Log: log,
 		Run: func(_ string, f func()) { r.running.Go(f) },
 	})
 	for range 2 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
 // A device process that was killed leaves its workers to the next one. Meanwhile they have gone on,
@@ -18,7 +19,21 @@ func (t *Table) TakenOver(index int, base uint16, w *workers.Worker) {
 	defer t.mu.Unlock()
 	c := t.list[index]
 	c.worker, c.base, c.serves, c.unmet, c.unasked = w, base, true, true, true
-	w.State(c.queue.TakenOver)
+	w.State(func(s *handover.State) {
+		c.queue.TakenOver(s)
+		c.begins = s.AskedCold()
+	})
+}
+
+// AwaitsCold is told that a channel's worker ended while there was no device process, or before its
+// successor was started: a cold one is to begin, where the queue began there. There is no front end
+// yet.
+func (t *Table) AwaitsCold(index int, base uint16, p workers.Program) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.list[index]
+	c.queue.Rewind(base)
+	c.cold = &p
 }
 
 // Rejoins is told that a worker that was taken over has reported its position. If it waits for its

@@ -83,3 +83,68 @@ func TestOpenedByAnEarlierProcess(t *testing.T) {
 		t.Error("a program that has begun is begun again")
 	}
 }
+
+// TestEndedBeforeItBegan: the successor of a warm worker that the earlier process was about to
+// start, or had started, is started if it has done nothing yet. Nothing goes back to the driver.
+func TestEndedBeforeItBegan(t *testing.T) {
+	p := workers.Program{PID: 9, Name: "prog"}
+	for name, test := range map[string]struct {
+		found, first, serves, again bool // it was started; it ends before the queue starts
+	}{
+		"not started":              {again: true},
+		"ends at once":             {found: true, first: true, again: true},
+		"ends":                     {found: true, again: true},
+		"serves, and ends at once": {found: true, first: true, serves: true},
+		"serves, and ends":         {found: true, serves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.strangers.Expect(true)
+			head := r.add(0)
+			end := func() {}
+			if test.found {
+				w, err := r.workers.Start(handover.Policy{}, workers.Cold)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Serve(0, p)
+				w.State(func(s *handover.State) { s.AskCold() })
+				r.TakenOver(0, 0, w)
+				if test.serves {
+					w.State(func(s *handover.State) { s.Serves() })
+				}
+				end = func() { r.die(w) }
+			} else {
+				r.AwaitsCold(0, 0, p)
+			}
+			if !r.Used() {
+				t.Error("nobody has the channel")
+			}
+			if test.first {
+				end()
+			}
+			q := r.config(0, 0)
+			q.Resumed = true
+			if err := r.Start(0, q); err != nil {
+				t.Fatal(err)
+			}
+			if !test.first {
+				end()
+			}
+			if !test.again {
+				if r.mustReap(0, head); len(r.colds) > 0 {
+					t.Error("another one is started")
+				}
+				return
+			}
+			if c := <-r.colds; c.channel != 0 || *c.program != p {
+				t.Errorf("%+v", c)
+			}
+			r.mustKeep(0)
+			r.begin(0, false)
+			if got := r.Worker(0).Base(); got != 0 {
+				t.Errorf("it begins at %d", got)
+			}
+		})
+	}
+}

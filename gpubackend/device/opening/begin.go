@@ -23,6 +23,7 @@ type beginning struct {
 	gpu     uint32                           // that it uses first, as it says
 	quit    <-chan struct{}                  // closed when nobody waits for it any more
 	may     func(*channels.Assignment) error // says why not, if that isn't possible any more
+	again   bool                             // in the place of one that is gone
 	saved   *saving.Source                   // what it goes on from; nil for most
 	anew    bool                             // and the driver has given again what its worker held
 	// it comes before the guest's memory and its queue: the worker gets both with a resume message
@@ -122,8 +123,14 @@ func (o *Opening) handOver(as *channels.Assignment, b *beginning, warm *workers.
 	} else {
 		o.Exports.Serves(&w.Offers, b.channel)
 	}
+	if b.again {
+		w.State(func(s *handover.State) { s.AskCold() })
+	}
 	o.RAM.Use(func(mem *guestmem.Memory) {
 		m, fds := o.message(as, b, w, mem)
+		if b.again {
+			o.Begins(w, as.Base())
+		}
 		ready, err = w.Conn().Ask(m, fds)
 	})
 	if err != nil {

@@ -71,6 +71,9 @@ type Config struct {
 	// Rejoin is told the position of a worker that was taken over; nil: it is gone. It says whether
 	// the worker goes on.
 	Rejoin func(suspend.Worker, *suspend.Standing) bool
+	// Begins is told of a worker that begins in the place of one that is gone, before it can serve,
+	// and where its queue begins.
+	Begins func(w *workers.Worker, base uint16)
 	// HandOwed hands a worker that was taken over what its program has imported meanwhile.
 	HandOwed func(channel int)
 	// Joins is told of a worker that has a connection to the mover.
@@ -165,7 +168,10 @@ func (o *Opening) Cold(index int, p *workers.Program) {
 	}
 	o.Run("a cold worker", func() {
 		o.Starts.Take()
-		_, err := o.begin(&beginning{channel: index, Program: *p, may: may})
+		err := errLeft
+		if o.Left(nil) {
+			_, err = o.begin(&beginning{channel: index, Program: *p, may: may, again: true})
+		}
 		if err != nil && o.Channels.ColdFailed(index, p) {
 			o.Log.WithField("channel", index).WithError(err).Error("start a worker")
 		}

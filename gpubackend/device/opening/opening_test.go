@@ -191,6 +191,9 @@ func TestCold(t *testing.T) {
 			t.Fatal("no cold worker serves")
 		}
 	}
+	if !slices.Equal(r.begun, []bool{true}) {
+		t.Errorf("cold workers that are noted before they serve: %v", r.begun)
+	}
 	r.Channels.Close(0)
 	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
 		if _, ready := r.Ahead.Kept(); ready == 1 {

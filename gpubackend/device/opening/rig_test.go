@@ -44,6 +44,7 @@ type rig struct {
 	script func(*childtest.Child) // of workers
 	given  []*handover.Message    // what workers got with their channels
 	again  []*handover.Message    // what they were resumed with
+	begun  []bool                 // whether those told of as beginning were marked, in their order
 }
 
 // notSaved is a VM of which nothing is in a file.
@@ -77,7 +78,12 @@ func newRig(t *testing.T, set ...string) *rig {
 		Answer: 50 * time.Millisecond, Starts: pace.New(0, Burst, pace.Real),
 		Held:  func() bool { return false },
 		Saved: func(int) bool { return false },
-		Run:   func(_ string, f func()) { r.running.Go(f) }}
+		Begins: func(w *workers.Worker, base uint16) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.begun = append(r.begun, w.AsksCold() && base == w.Base() && w.Channel() == 0)
+		},
+		Run: func(_ string, f func()) { r.running.Go(f) }}
 	guest := virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 1 << 20})
 	guest.Alloc(4096, 4096)
 	r.driver = virtqueuetest.NewDriver(guest, 8, false)

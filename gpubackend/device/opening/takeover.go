@@ -10,10 +10,14 @@ import (
 )
 
 // TakeOver gives channels the workers of the previous device process (package takeover), before
-// there is a front end. Each is asked for its position, and then goes on.
-func (o *Opening) TakeOver(left []takeover.Worker) {
-	for i := range left {
-		x := &left[i]
+// there is a front end. Each is asked for its position, and then goes on. Programs whose workers
+// are gone wait for cold ones, until their queues start.
+func (o *Opening) TakeOver(left *takeover.Left) {
+	for _, c := range left.Cold {
+		o.Channels.AwaitsCold(c.Channel, c.Base, workers.Program{PID: c.PID, Name: c.Name})
+	}
+	for i := range left.Workers {
+		x := &left.Workers[i]
 		t := workers.Taken{Proc: x.Proc, Conn: x.Conn, State: x.State, Channel: x.Channel,
 			Program: workers.Program{PID: x.PID, Name: x.Name}, Ahead: x.Ahead}
 		w := o.Workers.TakeOver(t, o.Settings.Now().Policy, func(w *workers.Worker) {

@@ -194,7 +194,7 @@ func (q *Queue) settle(mem *guestmem.Memory) {
 
 // Rewind takes the queue from a worker that is gone, and has returned nothing since that index:
 // another one will begin there.
-func (q *Queue) Rewind(base uint16) { q.base, q.held, q.given = base, nil, nil }
+func (q *Queue) Rewind(base uint16) { q.base, q.held, q.given, q.known = base, nil, nil, true }
 
 // Forget drops what a worker held: the queue is another driver's.
 func (q *Queue) Forget() { q.held, q.given, q.unsure, q.known = nil, nil, false, false }

@@ -3,6 +3,9 @@
 // Package takeover lets a device process go on with the children of the previous one: it finds what
 // was left of each, and leaves the same to the next one.
 //
+// A program whose worker is gone, and that another one was to serve from its beginning, is found,
+// too.
+//
 // # Who owns what
 //
 // A child stays as it is: the other end of its connection is kept (package remains), and a worker
@@ -26,6 +29,7 @@ import (
 	"sync"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
@@ -37,6 +41,7 @@ import (
 // Left are the processes that the previous device process has left.
 type Left struct {
 	Workers []Worker
+	Cold    []roster.Child  // workers that are gone; of their programs others are to begin cold
 	Mover   *Mover          // nil: none goes on
 	Rest    []child.Process // they are to end
 }
@@ -114,7 +119,15 @@ func (n *Notes) Find(running []child.Process, channels int, log *logrus.Entry) (
 	}
 	for _, c := range n.before {
 		p := alive[c.Number]
-		if p == nil || c.Channel >= channels {
+		switch {
+		case c.Channel >= channels:
+			n.forget(c)
+			continue
+		case (p == nil || c.Cold) && n.awaitsCold(c):
+			c.Cold = true
+			left.Cold = append(left.Cold, c)
+			continue
+		case p == nil || c.Cold:
 			n.forget(c)
 			continue
 		}
@@ -161,6 +174,39 @@ func (n *Notes) find(c roster.Child, p child.Process, left *Left) error {
 	return nil
 }
 
+// awaitsCold says whether a child that is gone was a worker which has done nothing for its program,
+// so that another one is to begin. Then it stays noted, until that one is, with the notes of its
+// queue.
+func (n *Notes) awaitsCold(c roster.Child) (cold bool) {
+	if c.Role != roster.Worker {
+		return false
+	}
+	fd, kept := n.remains.Take(remains.State(c.Channel))
+	if !kept {
+		return false
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		var state *handover.State
+		if state, err = handover.AdoptState(own); err == nil {
+			cold = state.AskedCold() && state.ReturnedNone(c.Base)
+			state.Close()
+		}
+	}
+	if !cold {
+		n.remains.PutBack(remains.State(c.Channel), fd)
+		return false
+	}
+	handover.CloseFiles([]int{fd})
+	if fd, left := n.remains.Take(placeOf(c)); left {
+		handover.CloseFiles([]int{fd})
+	}
+	c.Cold = true
+	n.roster.Began(c)
+	n.places[placeOf(c)] = c.Number
+	return true
+}
+
 // forget drops what was left of a child that doesn't go on.
 func (n *Notes) forget(c roster.Child) {
 	n.roster.Ended(c.Number)
@@ -188,15 +234,13 @@ func (n *Notes) serves(c roster.Child, p child.Process, conn *child.Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	place := placeOf(c)
-	if before, is := n.places[place]; is {
-		n.roster.Ended(before)
-	}
 	conn.WithFD(func(fd int) { n.remains.Keep(place, fd) })
 	n.places[place] = number
 	n.roster.Began(c)
 }
 
-// ServesWorker notes a worker that serves its channel now, and where its queue began.
+// ServesWorker notes a worker that serves its channel now, or is about to in the place of one that
+// is gone, and where its queue began.
 func (n *Notes) ServesWorker(w *workers.Worker, entry int, base uint16) {
 	p := w.Program()
 	n.serves(roster.Child{Role: roster.Worker, Channel: w.Channel(), PID: p.PID, Name: p.Name,
@@ -206,6 +250,13 @@ func (n *Notes) ServesWorker(w *workers.Worker, entry int, base uint16) {
 // ServesMover notes a mover.
 func (n *Notes) ServesMover(p child.Process, conn *child.Conn) {
 	n.serves(roster.Child{Role: roster.Mover}, p, conn)
+}
+
+// AwaitsCold notes that a worker has ended, and that another one is to begin in its place.
+func (n *Notes) AwaitsCold(p child.Process) {
+	if number, ok := numberOf(p); ok && n != nil {
+		n.roster.AwaitsCold(number)
+	}
 }
 
 // Ended drops what was noted of a process that has ended.

@@ -29,6 +29,7 @@ type process struct {
 	store   keepertest.Store
 	t       *testing.T
 	ends    []func()
+	states  map[int]*handover.State // of the workers of each channel
 }
 
 // next is the process after another.
@@ -42,7 +43,7 @@ func next(t *testing.T, s keepertest.Store) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &process{Notes: n, remains: r, store: s, t: t}
+	return &process{Notes: n, remains: r, store: s, t: t, states: map[int]*handover.State{}}
 }
 
 // end is its death.
@@ -77,6 +78,7 @@ func (p *process) serve(c roster.Child, number uint32) *handover.Conn {
 		}
 		p.remains.Keep(remains.State(c.Channel), state.FD())
 		state.SetBase(uint16(number))
+		p.states[c.Channel] = state
 		p.ends = append(p.ends, state.Close)
 	}
 	p.serves(c, running(number), conn)
@@ -253,6 +255,105 @@ func TestWithoutAKeeper(t *testing.T) {
 		t.Errorf("%+v", left)
 	}
 	n.serves(roster.Child{}, running(1), nil)
+	n.AwaitsCold(running(1))
 	n.Ended(running(1))
 	n.Close()
+}
+
+// TestSuccessors: of a worker that is gone and has done nothing for its program, the next process
+// finds that, process after process, until a successor serves. Otherwise its queue's notes stay.
+func TestSuccessors(t *testing.T) {
+	t.Parallel()
+	worker := roster.Child{Role: roster.Worker, Channel: 1, PID: 7, Name: "train", Base: 5,
+		Ahead: true}
+	for name, test := range map[string]struct {
+		note  func(p *process, s *handover.State)
+		lives bool
+		cold  bool
+	}{
+		"asked":                  {note: asked, cold: true},
+		"asked, and was noticed": {note: noticed, cold: true},
+		"is said to be gone":     {note: noticed, lives: true, cold: true},
+		"crashed":                {note: func(*process, *handover.State) {}},
+		"returned a chain": {note: func(_ *process, s *handover.State) {
+			s.AskCold()
+			s.SetBase(6)
+		}},
+		"serves": {note: func(*process, *handover.State) {}, lives: true},
+		"has no notes": {note: func(p *process, s *handover.State) {
+			p.drop(t, remains.State(1))
+		}},
+		"has bad notes": {note: func(p *process, s *handover.State) { p.spoil(t) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := keepertest.Store{}
+			p := next(t, s)
+			p.serve(worker, 5)
+			test.note(p, p.states[1])
+			p.end()
+			var alive []child.Process
+			if test.lives {
+				alive = append(alive, running(5))
+			}
+			for range 3 {
+				p = next(t, s)
+				left := p.Find(alive, 2, quiet())
+				want := worker
+				want.Number, want.Cold = 5, true
+				if (len(left.Cold) == 1) != test.cold || test.cold && left.Cold[0] != want ||
+					(len(left.Workers) == 1) != (test.lives && !test.cold) ||
+					(len(left.Rest) == 1) != (test.lives && test.cold) {
+					t.Errorf("%+v", left)
+				}
+				left.drop()
+				p.end()
+			}
+			if _, kept := s[uint32(remains.State(1))]; kept == (name == "has no notes") {
+				t.Errorf("notes kept: %t", kept)
+			}
+			p = next(t, s)
+			p.Find(nil, 2, quiet())
+			p.serve(worker, 6)
+			p.end()
+			p = next(t, s)
+			left := p.Find([]child.Process{running(6)}, 2, quiet())
+			if len(left.Workers) != 1 || left.Cold != nil {
+				t.Errorf("a successor serves: %+v", left)
+			}
+			left.drop()
+			p.end()
+			for number := range s {
+				_ = s.DropOwn(number)
+			}
+		})
+	}
+}
+
+// asked has a worker ask for a successor.
+func asked(_ *process, s *handover.State) { s.AskCold() }
+
+// noticed notes that a worker which has asked for a successor is gone.
+func noticed(p *process, s *handover.State) {
+	s.AskCold()
+	p.AwaitsCold(running(5))
+}
+
+func (p *process) drop(t *testing.T, what remains.Purpose) {
+	t.Helper()
+	if err := p.store.DropOwn(uint32(what)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// spoil replaces what a worker noted by another file.
+func (p *process) spoil(t *testing.T) {
+	t.Helper()
+	fd, err := unix.MemfdCreate("other", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := p.store.KeepOwn(uint32(remains.State(1)), fd); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -101,6 +101,13 @@ func (w *Worker) Fixed() (all map[string]uint64) {
 	return all
 }
 
+// AsksCold says whether it has done nothing for its program yet, and another one that begins cold
+// may.
+func (w *Worker) AsksCold() (asks bool) {
+	w.State(func(s *handover.State) { asks = s.AskedCold() })
+	return asks
+}
+
 // Serve says which channel it is to serve, and its program.
 func (w *Worker) Serve(channel int, p Program) {
 	w.mu.Lock()
