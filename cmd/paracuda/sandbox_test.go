@@ -56,7 +56,7 @@ func eachChild(t *testing.T, s children, look func(role string, pid int)) {
 func procFile(t *testing.T, pid int, name, separator string) []string {
 	t.Helper()
 	var b []byte
-	for deadline := time.Now().Add(10 * time.Second); len(b) == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(b) == 0; time.Sleep(time.Millisecond) {
 		var err error
 		if b, err = os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name)); err != nil {
 			t.Fatal(err)

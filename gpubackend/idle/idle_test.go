@@ -8,7 +8,7 @@ import (
 )
 
 // soon is a time in which something happens that is due.
-const soon = 10 * time.Second
+const soon = time.Minute
 
 // newVM is a VM, and a channel that tells when its time is over.
 func newVM(after time.Duration) (*VM, chan struct{}) {

@@ -18,7 +18,7 @@ import (
 )
 
 // soon is a time in which something happens that is due.
-const soon = 10 * time.Second
+const soon = time.Minute
 
 // fakeSuspension moves nothing, and fails as often as it is told to.
 type fakeSuspension struct {

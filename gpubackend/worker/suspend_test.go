@@ -169,7 +169,7 @@ func TestHeldWaitsForAKick(t *testing.T) {
 	if m := answerOf(t, device); m.Kind != handover.KindDrained || m.Error != "" {
 		t.Fatalf("%+v", m)
 	}
-	for end := time.Now().Add(10 * time.Second); atomic.LoadUint32(sleeping) != 1; {
+	for end := time.Now().Add(time.Minute); atomic.LoadUint32(sleeping) != 1; {
 		if time.Now().After(end) {
 			t.Fatal("it doesn't say that it sleeps")
 		}
