@@ -11,13 +11,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 )
 
-// Fences marks points in streams of the current context.
-type Fences interface {
-	Mark(s gpubackend.Stream) (fences.Fence, gpubackend.Result)
-	Passed(f fences.Fence) gpubackend.Result
-	Drop(f fences.Fence)
-}
-
 // Contexts makes the context of a stream current.
 type Contexts interface {
 	Set(handle uint64, optional bool) gpubackend.Result
@@ -26,7 +19,7 @@ type Contexts interface {
 // Config is what an Admission needs.
 type Config struct {
 	Gate     *gate.Worker
-	Fences   Fences
+	Fences   fences.Interface
 	Contexts Contexts
 	// Capturing says whether work may be recorded instead of done: then there are no fences.
 	Capturing func() bool

@@ -181,7 +181,7 @@ func (q *queue) drop(u *stretch) {
 }
 
 // poll looks for stretches that have ended.
-func (s *queues) poll(f Fences, now time.Time) {
+func (s *queues) poll(f fences.Interface, now time.Time) {
 	kept := s.active[:0]
 	for _, q := range s.active {
 		n := 0
@@ -230,7 +230,7 @@ func (s *queues) end(q *queue, n int, now time.Time) {
 }
 
 // forget forgets all that is on the GPU, which nobody counts any more.
-func (s *queues) forget(f Fences) {
+func (s *queues) forget(f fences.Interface) {
 	for _, q := range s.active {
 		for i := range q.stretches {
 			f.Drop(q.stretches[i].fence)

@@ -36,13 +36,6 @@ type Contexts interface {
 	Set(handle uint64, optional bool) gpubackend.Result
 }
 
-// Fences marks points in streams.
-type Fences interface {
-	Mark(s gpubackend.Stream) (fences.Fence, gpubackend.Result)
-	Passed(f fences.Fence) gpubackend.Result
-	Drop(f fences.Fence)
-}
-
 // Streams finds a stream that the guest names.
 type Streams interface {
 	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
@@ -66,7 +59,7 @@ type Arena interface {
 type Config struct {
 	Driver   Driver
 	Contexts Contexts
-	Fences   Fences
+	Fences   fences.Interface
 	Streams  Streams
 	Maps     Maps
 	Arena    func() Arena

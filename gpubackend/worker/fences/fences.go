@@ -30,6 +30,13 @@ type Fence struct {
 	event   gpubackend.Event
 }
 
+// Interface is what those who mark points use of a Fences.
+type Interface interface {
+	Mark(s gpubackend.Stream) (Fence, gpubackend.Result)
+	Passed(f Fence) gpubackend.Result
+	Drop(f Fence)
+}
+
 // Fences has the unused events of each context.
 type Fences struct {
 	driver   Driver

@@ -36,13 +36,6 @@ type Contexts interface {
 	Set(handle uint64, optional bool) gpubackend.Result
 }
 
-// Fences marks points in streams.
-type Fences interface {
-	Mark(s gpubackend.Stream) (fences.Fence, gpubackend.Result)
-	Passed(f fences.Fence) gpubackend.Result
-	Drop(f fences.Fence)
-}
-
 // Streams finds a stream that the guest names.
 type Streams interface {
 	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
@@ -53,7 +46,7 @@ type Config struct {
 	Driver   Driver
 	Objects  *object.Table
 	Contexts Contexts
-	Fences   Fences
+	Fences   fences.Interface
 	Streams  Streams
 	Exports  exports.Interface
 	// WhenIdle makes a call be answered with what then returns, when the work of its context is
