@@ -4,7 +4,8 @@
 //
 // Time counts fully while no process waits for a processor, and hardly while one does, so that a
 // busy machine makes no test fail. The kernel says how long processes have waited
-// (/proc/pressure/cpu). Where it doesn't, all time counts.
+// (/proc/pressure/cpu), and in a VM for how long its host ran something else (/proc/stat). Where it
+// doesn't, all time counts.
 package patience
 
 import (
@@ -72,14 +73,15 @@ var asked struct {
 	waited time.Duration
 }
 
-// pressure is for how long something has waited for a processor since the machine started; 0 where
-// the kernel doesn't count that. It may be as old as lately.
+// pressure is for how long something has waited for a processor since the machine started, one of
+// the host's included; 0 where the kernel doesn't count that. It may be as old as lately.
 func pressure() time.Duration {
 	asked.Lock()
 	defer asked.Unlock()
 	if now := time.Now(); now.Sub(asked.at) >= lately {
-		text, _ := os.ReadFile("/proc/pressure/cpu")
-		asked.at, asked.waited = now, pressureOf(string(text))
+		waited, _ := os.ReadFile("/proc/pressure/cpu")
+		spent, _ := os.ReadFile("/proc/stat")
+		asked.at, asked.waited = now, pressureOf(string(waited))+stolenOf(string(spent))
 	}
 	return asked.waited
 }
@@ -89,4 +91,19 @@ func pressureOf(text string) time.Duration {
 	number, _, _ := strings.Cut(total, "\n")
 	us, _ := strconv.ParseInt(number, 10, 64)
 	return time.Duration(us) * time.Microsecond
+}
+
+// tick is the unit of /proc/stat (USER_HZ).
+const tick = 10 * time.Millisecond
+
+// stolenOf is how long the host ran something else on processors that the machine had use for, all
+// in sum.
+func stolenOf(text string) time.Duration {
+	all, _, _ := strings.Cut(text, "\n")
+	spent := strings.Fields(all) // cpu, user, nice, system, idle, iowait, irq, softirq, steal, ...
+	if len(spent) < 9 {
+		return 0
+	}
+	ticks, _ := strconv.ParseInt(spent[8], 10, 64)
+	return time.Duration(ticks) * tick
 }

@@ -45,4 +45,10 @@ func TestPatience(t *testing.T) {
 	if got := pressureOf(said); got != 12300551436*time.Microsecond || pressureOf("") != 0 {
 		t.Errorf("a machine has waited for %v", got)
 	}
+	const spent = "cpu  2807364 532444 1438356 1458424 5909 0 4092 7064 16 0\n" +
+		"cpu0 1403682 266222 719178 729212 2954 0 2046 3532 8 0\n"
+	short := stolenOf("cpu  1 2 3\n")
+	if got := stolenOf(spent); got != 7064*tick || short != 0 || stolenOf("") != 0 {
+		t.Errorf("the host has taken %v", got)
+	}
 }
