@@ -205,7 +205,8 @@ attacks: build ## attack the shares of VMs on the software GPU: the machine must
 
 migrations: ## migrate a VM whose programs compute 100 times, with each release of QEMU that can
 	PARACUDA_NIGHTLY=1 PARACUDA_MIGRATIONS=100 $(GO) test -C tests -count=1 -timeout 240m -v \
-		-parallel 2 -run 'TestLiveMigration$$|TestDeviceIsAway$$'
+		-parallel 2 \
+		-run 'TestLiveMigration$$|TestKilledInAMigration$$|TestDeviceIsAway$$'
 
 stress-device: build ## kill a VM's device process under load, a thousand times each way
 	PARACUDA_KILLS=1000 PARACUDA_VM=uml $(GO) test -C tests -count=1 -timeout 4h -v \

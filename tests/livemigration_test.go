@@ -133,6 +133,7 @@ type moving struct {
 	device         *served
 	control        string          // the device process's control socket
 	before         string          // that of the one before
+	moves          int             // migrations that timed saw succeed
 	stood          []time.Duration // downtimes
 	refused        int             // tries that were refused
 	options        []string        // for device processes that are started
@@ -165,7 +166,16 @@ func newMoving(t *testing.T, version, image string, more ...string) *moving {
 // newMovingThat is the same, with what the VM is told.
 func newMovingThat(t *testing.T, keep, version, image string, more ...string) *moving {
 	t.Helper()
-	m := &moving{t: t, program: qemuProgram(t, version), image: image, dir: t.TempDir()}
+	return newMovingOf(t, nil, keep, version, image, more...)
+}
+
+// newMovingOf is the same, with options for its device processes.
+func newMovingOf(
+	t *testing.T, options []string, keep, version, image string, more ...string,
+) *moving {
+	t.Helper()
+	m := &moving{t: t, program: qemuProgram(t, version), image: image, dir: t.TempDir(),
+		options: options}
 	m.start(more...)
 	m.g.expect("guest: device", 1)
 	m.g.tell(keep)
