@@ -36,7 +36,8 @@ func (s *suspended) loadPlain() (function uint64) {
 }
 
 // TestSavedToAFileByLibrary: a program that uses a driver's library goes on from a file, again and
-// again, here and where the VM was moved to.
+// again, here and where the VM was moved to. There the library must reach the guest's own pages,
+// not those that stood in for them.
 func TestSavedToAFileByLibrary(t *testing.T) {
 	s, workers := onLibrary(t)
 	for _, size := range []uint64{4096, 100000, 5 << 20, 12 << 20} {

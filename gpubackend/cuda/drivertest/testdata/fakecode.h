@@ -301,6 +301,7 @@ static u64 sector_sum(u64 key, const unsigned *half)
 	return sum;
 }
 
+static void gpu_copy(void *to, const void *from, u64 n);
 static CUresult run(struct function *f, const char *p, unsigned grid, unsigned block)
 {
 	if (!strcmp(f->name, "copy_runs")) {
@@ -310,7 +311,7 @@ static CUresult run(struct function *f, const char *p, unsigned grid, unsigned b
 		} *list = *(void **)p;
 		u64 n = *(const u64 *)(p + 8);
 		for (u64 i = 0; i < n; i++)
-			memcpy(list[i].dst, list[i].src, list[i].n);
+			gpu_copy(list[i].dst, list[i].src, list[i].n);
 	} else if (!strcmp(f->name, "vector_add")) {
 		const float *a = *(float **)p, *b = *(float **)(p + 8);
 		float *c = *(float **)(p + 16);

@@ -213,7 +213,7 @@ API CUresult cuGraphLaunch(struct graph *e, void *s)
 			sticky = CUDA_ERROR_LAUNCH_FAILED; // shows when the work is waited for
 			return CUDA_SUCCESS;
 		}
-		memmove(c->to, c->from, c->n);
+		gpu_copy(c->to, c->from, c->n);
 	}
 	return CUDA_SUCCESS;
 }

@@ -217,10 +217,50 @@ API CUresult cuMemFreeHost(void *p)
 	return CUDA_SUCCESS;
 }
 
-static struct {
-	u64 base, size, id;
+// Registered memory is pinned: the GPU reaches the pages that were there when it was registered, by
+// a second mapping of them, whatever is mapped there since. Private memory can't be mapped twice.
+static struct registered {
+	u64 base, size, id, pages;
+	char *pinned; // NULL: it isn't
 } registered[256];
 static u64 registrations;
+enum { PAGE = 4096 };
+
+static void pin(struct registered *r)
+{
+	u64 first = r->base / PAGE * PAGE;
+	r->pages = (r->base + r->size - first + PAGE - 1) / PAGE * PAGE;
+	char *to =
+		mmap(NULL, r->pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	for (u64 at = 0; to != MAP_FAILED && at < r->pages; at += PAGE)
+		if (mremap((void *)(first + at), 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to + at) ==
+		    MAP_FAILED) {
+			munmap(to, r->pages);
+			to = MAP_FAILED;
+		}
+	r->pinned = to == MAP_FAILED ? NULL : to;
+}
+
+static void unpin(struct registered *r)
+{
+	if (r->pinned)
+		munmap(r->pinned, r->pages);
+	r->size = 0;
+}
+
+// reach is where the GPU finds n bytes.
+static void *reach(const void *p, u64 n)
+{
+	for (const struct registered *r = registered; r < registered + 256; r++)
+		if (r->pinned && (u64)p - r->base < r->size && n <= r->base + r->size - (u64)p)
+			return r->pinned + ((u64)p - r->base / PAGE * PAGE);
+	return (void *)p;
+}
+
+static void gpu_copy(void *to, const void *from, u64 n)
+{
+	memmove(reach(to, n), reach(from, n), n);
+}
 
 // registration is the number of the one that holds p, 0 for none.
 static u64 registration(u64 p)
@@ -248,6 +288,7 @@ API CUresult cuMemHostRegister_v2(u64 p, u64 n, unsigned flags)
 			registered[i].base = p;
 			registered[i].size = n;
 			registered[i].id = ++registrations;
+			pin(&registered[i]);
 			return CUDA_SUCCESS;
 		}
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -258,7 +299,7 @@ API CUresult cuMemHostUnregister(u64 p)
 	IN_CONTEXT;
 	for (int i = 0; i < 256; i++)
 		if (registered[i].size && registered[i].base == p) {
-			registered[i].size = 0;
+			unpin(&registered[i]);
 			return CUDA_SUCCESS;
 		}
 	return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -270,7 +311,7 @@ API CUresult cuMemcpyAsync(void *d, const void *s, u64 n, void *st)
 {
 	IN_CONTEXT;
 	if (!recorded(st, d, s, n))
-		memmove(d, s, n);
+		gpu_copy(d, s, n);
 	return CUDA_SUCCESS;
 }
 
@@ -278,7 +319,7 @@ API CUresult cuMemcpyHtoDAsync_v2(void *d, const void *s, u64 n, void *st)
 {
 	IN_CONTEXT;
 	(void)st;
-	memcpy(d, s, n);
+	gpu_copy(d, s, n);
 	return CUDA_SUCCESS;
 }
 
@@ -286,7 +327,7 @@ API CUresult cuMemcpyDtoHAsync_v2(void *d, const void *s, u64 n, void *st)
 {
 	IN_CONTEXT;
 	(void)st;
-	memcpy(d, s, n);
+	gpu_copy(d, s, n);
 	return CUDA_SUCCESS;
 }
 
@@ -294,7 +335,7 @@ API CUresult cuMemcpyDtoDAsync_v2(void *d, const void *s, u64 n, void *st)
 {
 	IN_CONTEXT;
 	if (!recorded(st, d, s, n))
-		memmove(d, s, n);
+		gpu_copy(d, s, n);
 	return CUDA_SUCCESS;
 }
 #ifndef NO_BATCHES // as before CUDA 13
@@ -309,7 +350,7 @@ API CUresult cuMemcpyBatchAsync_v2(void **d, void **s, const size_t *n, size_t c
 	    attributes->flags > CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE || !st)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < copies; i++)
-		memcpy(d[i], s[i], n[i]);
+		gpu_copy(d[i], s[i], n[i]);
 	return CUDA_SUCCESS;
 }
 #endif
@@ -317,7 +358,7 @@ static void box(char *d, u64 dp, u64 ds, const char *s, u64 sp, u64 ss, u64 w, u
 {
 	for (u64 k = 0; k < z; k++)
 		for (u64 y = 0; y < h; y++)
-			memcpy(d + k * ds + y * dp, s + k * ss + y * sp, w);
+			gpu_copy(d + k * ds + y * dp, s + k * ss + y * sp, w);
 }
 
 API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, void *st)
@@ -347,7 +388,7 @@ API CUresult cuMemsetD8Async(void *d, unsigned char v, size_t n, void *st)
 {
 	IN_CONTEXT;
 	(void)st;
-	memset(d, v, n);
+	memset(reach(d, n), v, n);
 	return CUDA_SUCCESS;
 }
 
@@ -355,6 +396,7 @@ API CUresult cuMemsetD32Async(unsigned *d, unsigned v, size_t n, void *st)
 {
 	IN_CONTEXT;
 	(void)st;
+	d = reach(d, 4 * n);
 	while (n--)
 		*d++ = v;
 	return CUDA_SUCCESS;

@@ -54,7 +54,7 @@ API CUresult cuStreamWriteValue32_v2(void *s, u64 addr, unsigned value, unsigned
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	COUNT;
-	*(unsigned *)addr = value;
+	*(unsigned *)reach((void *)addr, 4) = value;
 	return CUDA_SUCCESS;
 }
 
