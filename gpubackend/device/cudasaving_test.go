@@ -168,6 +168,6 @@ func TestSuspendedByLibrary(t *testing.T) {
 		}
 		s.mustHold()
 		s.mustReach(page)
-		s.mustNotSave(nil, "read a graph's edges") // the library doesn't tell them
+		s.mustNotSave(nil, "its code has variables")
 	}
 }

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Captures and graphs of the fake: copies, in the order in which they were captured. A copy whose
-// host memory is registered when it is captured works with that registration only; the driver's do.
+// Captures and graphs of the fake. A graph's nodes run in the order in which they were added. A copy
+// works with those registrations of host memory only that there are when its node is made, or set;
+// the driver's do.
 
-struct copy {
-	void *to;
-	const void *from;
-	u64 n, to_id, from_id;
+typedef CUDA_MEM_ALLOC_NODE_PARAMS allocation;
+struct node {
+	int type; // all that is a node begins with it
+	CUDA_MEMCPY3D copy;
+	u64 to_id, from_id;
+	allocation alloc;
 };
-typedef CUDA_MEM_ALLOC_NODE_PARAMS allocation; // a node; without bytes it is an empty one
 struct host {
+	int type;
 	void (*f)(void *);
 	void *data;
 	int *running;
 };
 struct graph {
-	struct copy copy[16];
-	int n;
-	allocation *node[16];
+	int type; // it is its own kernel node
+	struct node *node[16];
 	int nodes, captured;
 	struct host host; // the only one
 	int running; // it, of a launch
@@ -47,19 +49,25 @@ API CUresult cuDeviceGraphMemTrim(int d)
 	return d ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-API CUresult cuGraphNodeGetType(allocation *n, int *type)
+API CUresult cuGraphNodeGetType(const struct node *n, int *type)
 {
-	*type = n->bytesize ? CU_GRAPH_NODE_TYPE_MEM_ALLOC : CU_GRAPH_NODE_TYPE_EMPTY;
+	*type = n->type;
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuGraphMemAllocNodeGetParams(allocation *n, allocation *to)
+API CUresult cuGraphMemAllocNodeGetParams(const struct node *n, allocation *to)
 {
-	*to = *n;
+	*to = n->alloc;
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuGraphGetNodes(const struct graph *g, allocation **to, size_t *n)
+API CUresult cuGraphMemcpyNodeGetParams(const struct node *n, CUDA_MEMCPY3D *to)
+{
+	*to = n->copy;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuGraphGetNodes(const struct graph *g, struct node **to, size_t *n)
 {
 	if (to)
 		memcpy(to, g->node, *n * sizeof(*to));
@@ -67,22 +75,64 @@ API CUresult cuGraphGetNodes(const struct graph *g, allocation **to, size_t *n)
 	return CUDA_SUCCESS;
 }
 
+// Nobody is told of edges.
+API CUresult cuGraphGetEdges_v2(const struct graph *g, void **from, void **to, void *edges,
+				size_t *n)
+{
+	(void)from;
+	(void)to;
+	(void)edges;
+	*n = 0;
+	return g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static struct node *add_node(struct graph *g, int type)
+{
+	struct node *n = calloc(1, sizeof(*n));
+	n->type = type;
+	return g->node[g->nodes++] = n;
+}
+
 static CUresult add_allocation(void **node, struct graph *g, allocation *p)
 {
-	allocation *n = malloc(sizeof(*n));
-	*n = *p;
-	p->dptr = 0x7000;
-	if (g->nodes == 16 || !n->bytesize)
+	if (g->nodes == 16 || !p->bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
-	*node = g->node[g->nodes++] = n;
+	struct node *n = *node = add_node(g, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+	n->alloc = *p;
+	p->dptr = 0x7000;
 	return CUDA_SUCCESS;
+}
+
+static CUresult set_copy(struct node *n, const CUDA_MEMCPY3D *c)
+{
+	if (c->Height > 1 || c->Depth > 1 || !places(c->srcMemoryType, c->srcDevice) ||
+	    !places(c->dstMemoryType, c->dstDevice))
+		return CUDA_ERROR_INVALID_VALUE;
+	n->copy = *c;
+	n->to_id = registration(c->dstDevice);
+	n->from_id = registration(c->srcDevice);
+	return CUDA_SUCCESS;
+}
+
+static CUresult add_copy(void **node, struct graph *g, const CUDA_MEMCPY3D *c)
+{
+	return g->nodes == 16 ? CUDA_ERROR_INVALID_VALUE :
+				set_copy(*node = add_node(g, CU_GRAPH_NODE_TYPE_MEMCPY), c);
+}
+
+API CUresult cuGraphNodeSetParams(struct node *n, const CUgraphNodeParams *p)
+{
+	IN_CONTEXT;
+	return n->type == CU_GRAPH_NODE_TYPE_MEMCPY && p->type == n->type ?
+		       set_copy(n, &p->memcpy.copyParams) :
+		       CUDA_ERROR_INVALID_VALUE;
 }
 
 static void allocate_of_graph(const struct graph *e)
 {
 	u64 sum = graph_used;
 	for (int i = 0; i < e->nodes; i++)
-		sum += e->node[i]->bytesize;
+		sum += e->node[i]->alloc.bytesize;
 	if (sum > graph_reserved)
 		graph_reserved = sum;
 }
@@ -119,10 +169,21 @@ static int recorded(void *st, void *d, const void *s, u64 n)
 	struct stream *x = capturing(st);
 	if (!x)
 		return 0;
-	struct graph *g = x->graph;
-	if (g->n < 16)
-		g->copy[g->n++] =
-			(struct copy){ d, s, n, registration((u64)d), registration((u64)s) };
+	void *node;
+	const CUDA_MEMCPY3D c = {
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = (u64)s,
+		.srcPitch = n,
+		.srcHeight = 1,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = (u64)d,
+		.dstPitch = n,
+		.dstHeight = 1,
+		.WidthInBytes = n,
+		.Height = 1,
+		.Depth = 1,
+	};
+	add_copy(&node, x->graph, &c);
 	return 1;
 }
 
@@ -161,6 +222,10 @@ API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 
 	IN_CONTEXT;
 	*e = malloc(sizeof(**e));
 	**e = *g;
+	for (int i = 0; i < g->nodes; i++) {
+		(*e)->node[i] = malloc(sizeof(struct node));
+		*(*e)->node[i] = *g->node[i];
+	}
 	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -207,13 +272,15 @@ API CUresult cuGraphLaunch(struct graph *e, void *s)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	allocate_of_graph(e);
 	run_host(e);
-	for (const struct copy *c = e->copy; c < e->copy + e->n; c++) {
-		if ((c->to_id && c->to_id != registration((u64)c->to)) ||
-		    (c->from_id && c->from_id != registration((u64)c->from))) {
+	for (int i = 0; i < e->nodes; i++) {
+		const struct node *n = e->node[i];
+		const CUDA_MEMCPY3D *c = &n->copy;
+		if ((n->to_id && n->to_id != registration(c->dstDevice)) ||
+		    (n->from_id && n->from_id != registration(c->srcDevice))) {
 			sticky = CUDA_ERROR_LAUNCH_FAILED; // shows when the work is waited for
 			return CUDA_SUCCESS;
 		}
-		gpu_copy(c->to, c->from, c->n);
+		gpu_copy((void *)c->dstDevice, (void *)c->srcDevice, c->WidthInBytes);
 	}
 	return CUDA_SUCCESS;
 }
@@ -245,7 +312,7 @@ static CUresult add_conditional(void **node, CUDA_CONDITIONAL_NODE_PARAMS *p)
 	return p->handle == 0xc000 + (u64)p->type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Allocation, host and conditional nodes only. The array of a conditional node's bodies is the
+// Allocation, copy, host and conditional nodes only. The array of a conditional node's bodies is the
 // driver's.
 API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after, const void *edges,
 			       size_t n, CUgraphNodeParams *p)
@@ -256,8 +323,11 @@ API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after,
 	switch (p->type) {
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		return add_allocation(node, g, &p->alloc);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return add_copy(node, g, &p->memcpy.copyParams);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		*node = &g->host;
+		g->host.type = p->type;
 		g->host.f = p->host.fn;
 		g->host.data = p->host.userData;
 		return CUDA_SUCCESS;
