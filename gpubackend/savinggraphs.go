@@ -74,6 +74,11 @@ type SavingGraphs interface {
 	// saved device, by its own; all other handles are its own already. After an error the device
 	// can't be used.
 	RestoreGraphs(s *GraphStates) Result
+	// RenewGraphs is told that memory of the host's was registered anew since graphs, these in no
+	// other, were restored. Nothing was done with them meanwhile. It returns the new handles of
+	// executable graphs that it has made again, by the old ones. After an error the device can't be
+	// used.
+	RenewGraphs(graphs []Graph) (execs map[GraphExec]GraphExec, r Result)
 }
 
 // FixedGraphs implements SavingGraphs.
@@ -86,3 +91,6 @@ func (Unsaved) SaveGraphs([]Graph, []GraphExec) (*GraphStates, error) {
 
 // RestoreGraphs implements SavingGraphs.
 func (Unsaved) RestoreGraphs(*GraphStates) Result { return NotSupported }
+
+// RenewGraphs implements SavingGraphs.
+func (Unsaved) RenewGraphs([]Graph) (map[GraphExec]GraphExec, Result) { return nil, NotSupported }

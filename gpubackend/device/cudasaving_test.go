@@ -171,3 +171,33 @@ func TestSuspendedByLibrary(t *testing.T) {
 		s.mustNotSave(nil, "its code has variables")
 	}
 }
+
+// TestGraphsOfPinnedMemoryMove: a graph that copies pinned memory, and an executable one, do so
+// from the guest's own pages after the VM was moved. The library made them when other pages stood
+// in for those.
+func TestGraphsOfPinnedMemoryMove(t *testing.T) {
+	s, workers := onLibrary(t)
+	s.allocate(apart)
+	to := s.do(gpubackend.OpMemAlloc, 3<<20)
+	page := s.pin()
+	stream := s.do(gpubackend.OpStreamCreateWithPriority, 1, 0)
+	s.do(gpubackend.OpStreamBeginCapture, stream, 2)
+	s.do(gpubackend.OpMemcpyDtoDAsync, to, counterAddress, 4, stream)
+	graph := s.do(gpubackend.OpStreamEndCapture, stream)
+	execs := []uint64{s.do(gpubackend.OpGraphInstantiateWithFlags, graph, 0)}
+	for n := range uint32(3) {
+		execs = append(execs, s.do(gpubackend.OpGraphInstantiateWithFlags, graph, 0))
+		for i, exec := range execs {
+			word := 100*n + uint32(i)
+			s.guest.Write(page, binary.LittleEndian.AppendUint32(nil, word))
+			s.do(gpubackend.OpGraphLaunch, exec, stream)
+			s.do(gpubackend.OpStreamSynchronize, stream)
+			if got := s.get(to); got != word {
+				t.Fatalf("round %d: graph %d has copied %d, not %d", n, i, got, word)
+			}
+		}
+		s.front.Stop(s.queues...)
+		s.moveTo(Config{Spawn: workers}, s.saveState(), roomy)
+		s.mustHold()
+	}
+}

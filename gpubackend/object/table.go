@@ -153,6 +153,13 @@ func (t *Table) Intern(kind Kind, native, parent uint64) uint64 {
 	return t.Add(kind, native, parent)
 }
 
+// Replace makes an object one that the device has under another handle.
+func (t *Table) Replace(h, native uint64) {
+	if e := t.find(h); e != nil {
+		e.native = native
+	}
+}
+
 // Remove forgets h and everything that dies with it.
 func (t *Table) Remove(h uint64) {
 	e := t.find(h)

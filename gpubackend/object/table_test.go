@@ -154,3 +154,19 @@ func BenchmarkAll(b *testing.B) {
 		}
 	}
 }
+
+// TestReplace: the object keeps its handle, kind and parent; what isn't there stays so.
+func TestReplace(t *testing.T) {
+	var table Table
+	parent := table.Add(Context, 1, 0)
+	h := table.Add(Stream, 2, parent)
+	table.Replace(h, 3)
+	if native, ok := table.Lookup(Stream, h); !ok || native != 3 || table.Parent(h) != parent {
+		t.Errorf("it is %d, %t, in %#x", native, ok, table.Parent(h))
+	}
+	table.Remove(h)
+	table.Replace(h, 4)
+	if table.Has(h) || table.Len() != 1 {
+		t.Error("it is there again")
+	}
+}

@@ -137,19 +137,28 @@ func (w *Worker) resume(r inbox.Received) error {
 	}
 	restored, err := w.queue.Resume(r.Message.Queue)
 	if err == nil && restored {
-		current := w.contexts.Current()
-		w.contexts.Set(0, true) // the driver is to keep it as what was registered early
-		err = w.hostMemory.Remap()
-		w.contexts.Set(current, true) // it learns of the pages now
-		if err != nil {
-			err = fmt.Errorf("go on with what was saved: %w", err)
-		}
+		err = w.remap()
 	}
 	if err != nil {
 		return err
 	}
 	w.files.SetKick(n.Kick)
 	w.queue.SetCall(n.Call)
+	return nil
+}
+
+// remap has a restored program reach the guest's memory, in place of what stood in for it.
+func (w *Worker) remap() error {
+	current := w.contexts.Current()
+	w.contexts.Set(0, true) // the driver is to keep it as what was registered early
+	err := w.hostMemory.Remap()
+	w.contexts.Set(current, true) // it learns of the pages now
+	if err == nil && w.hostMemory.Pinned() > 0 {
+		err = w.graphs.Renew()
+	}
+	if err != nil {
+		return fmt.Errorf("go on with what was saved: %w", err)
+	}
 	return nil
 }
 

@@ -353,3 +353,39 @@ func TestFreeOfWhatNoGraphHas(t *testing.T) {
 		t.Error("other memory was freed")
 	}
 }
+
+// TestOnHost: a node uses host memory if anything that it names is there.
+func TestOnHost(t *testing.T) {
+	const device, host = 1 << 40, 1 << 41
+	x, _, _ := newGraphs(0)
+	x.ranges.Host.Put(copyable.Span{Base: host, Bytes: 4096})
+	ops := func(addresses ...uint64) (list []byte) {
+		for _, addr := range addresses {
+			op := cudaabi.StreamBatchMemOpParams(make([]byte, cudaabi.StreamBatchMemOpParamsSize))
+			op.SetWaitValueAddress(addr)
+			list = append(list, op...)
+		}
+		return list
+	}
+	for _, test := range []struct {
+		n    gpubackend.Node
+		want bool
+	}{
+		{gpubackend.Node{Type: gpubackend.NodeMemcpy,
+			Copy: gpubackend.Box{Dst: device, Src: device}}, false},
+		{gpubackend.Node{Type: gpubackend.NodeMemcpy,
+			Copy: gpubackend.Box{Dst: device, Src: host + 8}}, true},
+		{gpubackend.Node{Type: gpubackend.NodeMemcpy,
+			Copy: gpubackend.Box{Dst: host + 4095, Src: device}}, true},
+		{gpubackend.Node{Type: gpubackend.NodeMemset,
+			Fill: gpubackend.Fill{Dst: host + 4096}}, false},
+		{gpubackend.Node{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: host}}, true},
+		{gpubackend.Node{Type: gpubackend.NodeMemOps, Ops: ops(device, device)}, false},
+		{gpubackend.Node{Type: gpubackend.NodeMemOps, Ops: ops(device, host)}, true},
+		{gpubackend.Node{Type: gpubackend.NodeKernel}, false},
+	} {
+		if got := x.OnHost(&test.n); got != test.want {
+			t.Errorf("%+v: %t", test.n, got)
+		}
+	}
+}

@@ -80,6 +80,27 @@ func (x *Graphs) Check(n *gpubackend.Node) gpubackend.Result {
 	return r
 }
 
+// OnHost says whether a node copies, fills or looks at memory of the host's.
+func (x *Graphs) OnHost(n *gpubackend.Node) bool {
+	switch n.Type {
+	case gpubackend.NodeMemcpy:
+		return x.onHost(n.Copy.Dst) || x.onHost(n.Copy.Src)
+	case gpubackend.NodeMemset:
+		return x.onHost(n.Fill.Dst)
+	case gpubackend.NodeMemOps:
+		const size = cudaabi.StreamBatchMemOpParamsSize
+		for ops := n.Ops; len(ops) >= size; ops = ops[size:] {
+			// one that writes has its address at the same place
+			if x.onHost(cudaabi.StreamBatchMemOpParams(ops).WaitValueAddress()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (x *Graphs) onHost(addr uint64) bool { return x.ranges.Host.Cover(addr, 1, false) }
+
 // encode makes CUgraphNodeParams, and behind it what it points to.
 func (x *Graphs) encode(n *gpubackend.Node) (cmem.Memory, gpubackend.Result) {
 	tail := len(n.Access) + len(n.Ops) + len(n.Launch.Parameters)

@@ -48,6 +48,24 @@ func (s *Graphs) Restore(saved *Saved, with *Restoring) error {
 	return nil
 }
 
+// Renew has the device look up host memory again that was registered anew since Restore.
+func (s *Graphs) Renew() error {
+	list, execs := s.all()
+	if len(list)+len(execs) == 0 {
+		return nil
+	}
+	now, result := s.Driver.RenewGraphs(list)
+	if result != gpubackend.Success {
+		return fmt.Errorf("make the graphs use the guest's memory: %w", result.Err())
+	}
+	for h, native := range s.Objects.All(object.GraphExec) {
+		if anew, ok := now[gpubackend.GraphExec(native)]; ok {
+			s.Objects.Replace(h, uint64(anew))
+		}
+	}
+	return nil
+}
+
 // states are what the device makes graphs of.
 func (s *Graphs) states(saved *Saved, with *Restoring) (*gpubackend.GraphStates, error) {
 	all := &gpubackend.GraphStates{

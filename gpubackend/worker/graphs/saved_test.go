@@ -21,7 +21,8 @@ type savedDriver struct {
 	fakeDriver
 	states gpubackend.GraphStates
 
-	asked      []gpubackend.Graph // for their states
+	asked      []gpubackend.Graph // for their states, or to renew them
+	renews     gpubackend.Result
 	askedExecs []gpubackend.GraphExec
 }
 
@@ -41,6 +42,14 @@ func (d *savedDriver) RestoreGraphs(s *gpubackend.GraphStates) gpubackend.Result
 	}
 	d.states = *s
 	return gpubackend.Success
+}
+
+// RenewGraphs makes two executable graphs again, each under the other one's handle.
+func (d *savedDriver) RenewGraphs(list []gpubackend.Graph) (
+	map[gpubackend.GraphExec]gpubackend.GraphExec, gpubackend.Result,
+) {
+	d.asked = list
+	return map[gpubackend.GraphExec]gpubackend.GraphExec{900: 901, 901: 900, 77: 78}, d.renews
 }
 
 func moved(g *gpubackend.GraphState) {
@@ -164,6 +173,32 @@ func TestSaved(t *testing.T) {
 	}
 	if other.Names() != 9 || !reflect.DeepEqual(other.inner, r.inner) {
 		t.Errorf("%d names, in nodes %v, want %v", other.Names(), other.inner, r.inner)
+	}
+}
+
+// TestRenewed: executable graphs keep their handles when the device has others for them.
+func TestRenewed(t *testing.T) {
+	r, d := newRig(), &savedDriver{}
+	r.Driver = d
+	if err := r.Renew(); err != nil || d.asked != nil {
+		t.Errorf("without graphs: %v, %v are renewed", err, d.asked)
+	}
+	r.NameGraph(1, 0)
+	natives := []uint64{900, 901, 902}
+	var handles []uint64
+	for _, native := range natives {
+		handles = append(handles, r.objects.Add(object.GraphExec, native, 0))
+	}
+	if err := r.Renew(); err != nil || !slices.Equal(d.asked, []gpubackend.Graph{1}) {
+		t.Fatalf("%v, %v are renewed", err, d.asked)
+	}
+	for i, want := range []uint64{901, 900, 902} {
+		if is, ok := r.objects.Lookup(object.GraphExec, handles[i]); !ok || is != want {
+			t.Errorf("%d is %d now, want %d", natives[i], is, want)
+		}
+	}
+	if d.renews = gpubackend.InvalidValue; r.Renew() == nil {
+		t.Error("what fails is no error")
 	}
 }
 

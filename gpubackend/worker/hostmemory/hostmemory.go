@@ -72,6 +72,9 @@ func (s *HostMemory) Handlers() call.Handlers {
 
 const pageSize = 4096
 
+// Pinned is how many ranges are pinned.
+func (s *HostMemory) Pinned() int { return len(s.ranges) }
+
 // Shown is how many ranges of ordinary memory are shown or once were.
 func (s *HostMemory) Shown() int { return len(s.spans) }
 

@@ -12,6 +12,7 @@
 //	edition.go   editions, and which of their nodes are which
 //	saved.go     what graphs are, so that they can be made again
 //	restored.go  making them again
+//	renewed.go   what the driver must look up again in what was made
 //
 // Handles have been looked up by the caller; what a restored record has is checked here and by
 // package graphs.

@@ -25,6 +25,7 @@ type fake struct {
 	nodes        map[gpubackend.GraphNode]*fakeNode
 	execs        map[gpubackend.GraphExec]*fakeExec
 	cloned       int  // graphs
+	registered   int  // how often host memory was registered
 	refuse       bool // to copy a graph
 }
 
@@ -39,6 +40,7 @@ type fakeNode struct {
 	handle     gpubackend.GraphNode
 	owner      *fakeGraph
 	params     []byte
+	seen       int // of registered, when it was made or set
 	child      *fakeGraph
 	attributes map[uint64][]byte
 }
@@ -114,7 +116,7 @@ func (f *fake) copied(g *fakeGraph, all map[*fakeNode]*fakeNode) *fakeGraph {
 	f.graphs[c.handle] = c
 	for _, n := range g.nodes {
 		m := &fakeNode{handle: gpubackend.GraphNode(f.handle()), owner: c,
-			params: bytes.Clone(n.params), attributes: map[uint64][]byte{}}
+			params: bytes.Clone(n.params), seen: n.seen, attributes: map[uint64][]byte{}}
 		for id, value := range n.attributes {
 			m.attributes[id] = value
 		}
@@ -207,7 +209,7 @@ func (f *fake) GraphAdd(
 	g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, params cmem.Memory,
 ) (gpubackend.GraphNode, gpubackend.Result) {
 	n := &fakeNode{handle: gpubackend.GraphNode(f.handle()), owner: f.graph(g),
-		params:     bytes.Clone(params.Bytes()[:cudaabi.GraphNodeParamsSize]),
+		params: bytes.Clone(params.Bytes()[:cudaabi.GraphNodeParamsSize]), seen: f.registered,
 		attributes: map[uint64][]byte{}}
 	p := cudaabi.GraphNodeParams(n.params)
 	if gpubackend.NodeType(p.Type()) == gpubackend.NodeGraph {
@@ -242,7 +244,9 @@ func (f *fake) GraphNodeGetParams(
 }
 
 func (f *fake) GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Memory) gpubackend.Result {
-	copy(f.node(n).params, params.Bytes())
+	x := f.node(n)
+	copy(x.params, params.Bytes())
+	x.seen = f.registered
 	return gpubackend.Success
 }
 
@@ -392,7 +396,10 @@ func (noLimit) Recharge(int, uint64, uint64) {}
 func (noLimit) Over(int) bool                { return false }
 func (noLimit) Reclaim() bool                { return false }
 
-const at = 1 << 40 // an address of memory
+const (
+	at   = 1 << 40 // an address of memory
+	host = 1 << 41 // one of the host's
+)
 
 // rig is the graphs of a process.
 type rig struct {
@@ -406,6 +413,7 @@ func newRig(t *testing.T) *rig {
 	x, list := contextstest.New(nil)
 	ranges := copyable.New(f, x)
 	ranges.SetWindow(at, 1<<30, 1)
+	ranges.Host.Put(copyable.Span{Base: host, Bytes: 4096, Writable: true})
 	return &rig{New(f, x, graphs.New(f, x, list, ranges, noLimit{}, graphs.Needs{})), f}
 }
 

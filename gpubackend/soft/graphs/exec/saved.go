@@ -128,3 +128,10 @@ func (e *executable) disable(s *gpubackend.GraphState, g *graphs.Graph) bool {
 	}
 	return true
 }
+
+// RenewGraphs implements gpubackend.SavingGraphs. Nodes have addresses only: nothing is to be done.
+func (x *Exec) RenewGraphs(
+	[]gpubackend.Graph,
+) (map[gpubackend.GraphExec]gpubackend.GraphExec, gpubackend.Result) {
+	return nil, gpubackend.Success
+}
