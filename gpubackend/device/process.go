@@ -79,7 +79,7 @@ func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 
 // needMover is the VM's mover, which is started if there is none. It gets the guest's memory, if
 // that is known yet.
-func (d *Device) needMover() (m *movers.Mover, err error) {
+func (d *Device) needMover(kills uint64) (m *movers.Mover, err error) {
 	d.ram.Use(func(mem *guestmem.Memory) {
 		m, err = d.movers.Need(func() (*handover.Message, []int) {
 			policy := d.settings.Now().Policy
@@ -88,7 +88,7 @@ func (d *Device) needMover() (m *movers.Mover, err error) {
 			}
 			fds := d.accounts.PassMover(start, start.GiveLog(d.ram.Log(), nil))
 			return start, ram.Describe(mem, start, fds)
-		})
+		}, kills)
 	})
 	return m, err
 }

@@ -69,6 +69,7 @@ type Movers struct {
 	mu      sync.Mutex
 	current *Mover   // nil: there is none; guarded by mu, as is what follows
 	linger  []*Mover // killed ones that don't end
+	kills   uint64   // how often Kill was called
 }
 
 // Mover is a running mover.
@@ -128,15 +129,27 @@ func (s *Movers) Current() *Mover {
 	return s.current
 }
 
+// Kills is how often Kill was called. It doesn't wait.
+func (s *Movers) Kills() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kills
+}
+
 // Need returns the mover. If there is none that works it starts one with a message, without waiting
-// until it is ready.
-func (s *Movers) Need(start Message) (*Mover, error) {
+// until it is ready. kills is what Kills said before it was found that a mover is needed: one that
+// is started is killed if Kill has been here since, as the one that it didn't find.
+func (s *Movers) Need(start Message, kills uint64) (*Mover, error) {
 	s.starting.Lock()
 	defer s.starting.Unlock()
 	if m := s.Current(); m != nil && !await.Closed(m.exited) && !m.Failed() {
 		return m, nil
 	}
-	return s.start(start)
+	m, err := s.start(start)
+	if err == nil && s.Kills() != kills { // it is the current one by now: the next Kill finds it
+		m.Kill()
+	}
+	return m, err
 }
 
 // Connect returns a worker's end of a connection to a mover, for which Await has waited. It doesn't
@@ -191,11 +204,14 @@ func (s *Movers) start(start Message) (*Mover, error) {
 	s.mu.Unlock()
 	s.config.Go("the mover's start", func() {
 		defer close(m.ready)
-		if m.failure = started(handover.KindReady, s.config.Start); m.failure != nil {
+		err := started(handover.KindReady, s.config.Start)
+		switch {
+		case err == nil:
+			s.config.Serves(m.proc, m.conn)
+		case !m.killed.Load(): // one that was killed hasn't failed: who needs it gets another
+			m.failure = err
 			m.Kill()
-			return
 		}
-		s.config.Serves(m.proc, m.conn)
 	})
 	s.config.Go("the mover's end", func() { s.awaitEnd(m) })
 	return m, nil
@@ -252,9 +268,14 @@ func (s *Movers) leave(m *Mover) {
 	s.linger = append(s.linger, m)
 }
 
-// Kill kills the mover, if there is one, and doesn't wait.
+// Kill kills the mover, if there is one, and those for which Need was called and that aren't there
+// yet. It doesn't wait.
 func (s *Movers) Kill() {
-	if m := s.Current(); m != nil {
+	s.mu.Lock()
+	m := s.current
+	s.kills++
+	s.mu.Unlock()
+	if m != nil {
 		m.Kill()
 	}
 }

@@ -168,7 +168,7 @@ func memory() (*handover.Message, []int) {
 // need gets a mover that is ready.
 func (v *vm) need() *Mover {
 	v.t.Helper()
-	m, err := v.Need(start)
+	m, err := v.Need(start, v.Kills())
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -228,11 +228,11 @@ func TestOneMoverServesAll(t *testing.T) {
 func TestMoverThatCannotStart(t *testing.T) {
 	v := newVM(t)
 	v.bad = errors.New("no process")
-	if _, err := v.Need(start); !errors.Is(err, v.bad) {
+	if _, err := v.Need(start, 0); !errors.Is(err, v.bad) {
 		t.Fatalf("%v", err)
 	}
 	v.bad, v.refuses = nil, handover.KindStart
-	m, err := v.Need(start)
+	m, err := v.Need(start, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,6 +242,40 @@ func TestMoverThatCannotStart(t *testing.T) {
 	v.refuses = ""
 	if v.need() == m {
 		t.Error("one that could not start is asked again")
+	}
+}
+
+// TestKilledBeforeItIsThere: who ends all ends also a mover that is about to start, or that starts,
+// and of which nobody knows yet. That isn't a failure: who needs one gets the next.
+func TestKilledBeforeItIsThere(t *testing.T) {
+	v := newVM(t)
+	for name, need := range map[string]func() (*Mover, error){
+		"about to start": func() (*Mover, error) {
+			kills := v.Kills()
+			v.Kill()
+			return v.Need(start, kills)
+		},
+		"it starts": func() (*Mover, error) {
+			return v.Need(func() (*handover.Message, []int) {
+				v.Kill()
+				return start()
+			}, v.Kills())
+		},
+	} {
+		m, err := need()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !await.Within(soon, m.Exited()) {
+			t.Fatalf("%s: it lives", name)
+		}
+		if again, err := v.Await(m); !again || err != nil {
+			t.Errorf("%s: again %v, %v", name, again, err)
+		}
+		if v.need() == m {
+			t.Errorf("%s: one that was killed is given out", name)
+		}
+		v.End(v.Current())
 	}
 }
 

@@ -35,8 +35,9 @@ import (
 // Config is what a Reach needs of its VM.
 type Config struct {
 	Movers *movers.Movers
-	// Need returns the mover, which is started if there is none. It doesn't wait until it is ready.
-	Need     func() (*movers.Mover, error)
+	// Need returns the mover, which is started if there is none (movers.Movers.Need). It doesn't
+	// wait until it is ready.
+	Need     func(kills uint64) (*movers.Mover, error)
 	Here     func() bool          // the guest's memory is known
 	Came     <-chan struct{}      // closed when it is known for the first time
 	IdleTime func() time.Duration // 0: it never ends
@@ -153,13 +154,14 @@ func (r *Reach) awaitMemory(w *workers.Worker) {
 // mover returns the mover for a worker, which is started if there is none. A worker has one
 // connection to it.
 func (r *Reach) mover(w *workers.Worker, had *movers.Mover) (*movers.Mover, error) {
+	kills := r.config.Movers.Kills() // all workers are killed before the mover is
 	switch {
 	case w.Ended() || w.Killed() || w.Channel() < 0 || !r.config.Here():
 		return nil, errNobody
 	case had != nil && had == r.config.Movers.Current():
 		return nil, errConnected
 	}
-	m, err := r.config.Need()
+	m, err := r.config.Need(kills)
 	if err != nil {
 		return nil, fmt.Errorf("start the mover: %w", err)
 	}

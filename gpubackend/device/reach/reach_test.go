@@ -28,6 +28,7 @@ type rig struct {
 	moves   *movers.Movers
 	workers *workers.Workers
 	came    chan struct{}         // closed when there is the guest's memory
+	needed  func()                // is called when a mover is needed; nil: nothing is
 	said    chan handover.Message // what a worker is told
 	bad     atomic.Int32          // movers that refuse to start
 	idle    atomic.Int64
@@ -76,11 +77,14 @@ func newRig(t *testing.T) *rig {
 	})
 	r.Reach = New(Config{
 		Movers: r.moves, Here: func() bool { return await.Closed(r.came) }, Came: r.came,
-		Need: func() (*movers.Mover, error) {
+		Need: func(kills uint64) (*movers.Mover, error) {
 			time.Sleep(time.Duration(r.slow.Load()))
+			if r.needed != nil {
+				r.needed()
+			}
 			return r.moves.Need(func() (*handover.Message, []int) {
 				return &handover.Message{Kind: handover.KindStart}, nil
-			})
+			}, kills)
 		},
 		IdleTime: func() time.Duration { return time.Duration(r.idle.Load()) },
 		Unmet:    func() bool { return false },
@@ -245,6 +249,25 @@ func TestNoMover(t *testing.T) {
 	defer idle.Kill()
 	if r.copies(idle) {
 		t.Fatal("a worker has the mover that serves nobody")
+	}
+}
+
+// TestEndOfAll: a worker for which a mover is about to start is killed, as all are, and then the
+// mover. None is left that nobody ends.
+func TestEndOfAll(t *testing.T) {
+	r := newRig(t)
+	w := r.serving()
+	r.needed = func() {
+		r.needed = nil
+		w.Kill()
+		r.moves.Kill()
+	}
+	r.Wanted(w)
+	if !await.Within(soon, r.running.Gone()) {
+		t.Fatal("something goes on")
+	}
+	if m := r.moves.Current(); m != nil {
+		t.Error("there is a mover")
 	}
 }
 
