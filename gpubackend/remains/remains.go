@@ -32,6 +32,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend/checkpoint"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -385,11 +387,18 @@ func (r *Remains) Take(p Purpose) (fd int, left bool) {
 	return fd, true
 }
 
-// PutBack leaves what was taken to the next one who takes it, who owns it then.
-func (r *Remains) PutBack(p Purpose, fd int) {
+// Look returns a descriptor of the caller's own for what Take would return, which stays there.
+func (r *Remains) Look(p Purpose) (fd int, left bool) {
+	if r == nil {
+		return -1, false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.left[p] = fd
+	if fd, left = r.left[p]; !left {
+		return -1, false
+	}
+	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	return fd, err == nil
 }
 
 // Close closes what nobody has taken.

@@ -29,7 +29,6 @@ import (
 	"sync"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
@@ -119,16 +118,14 @@ func (n *Notes) Find(running []child.Process, channels int, log *logrus.Entry) (
 	}
 	for _, c := range n.before {
 		p := alive[c.Number]
-		switch {
-		case c.Channel >= channels:
+		switch gone := p == nil || c.Cold; {
+		case c.Channel >= channels, gone && !n.awaitsCold(c):
 			n.forget(c)
 			continue
-		case (p == nil || c.Cold) && n.awaitsCold(c):
+		case gone:
 			c.Cold = true
+			n.leave(c)
 			left.Cold = append(left.Cold, c)
-			continue
-		case p == nil || c.Cold:
-			n.forget(c)
 			continue
 		}
 		if err := n.find(c, p, &left); err != nil {
@@ -175,44 +172,42 @@ func (n *Notes) find(c roster.Child, p child.Process, left *Left) error {
 }
 
 // awaitsCold says whether a child that is gone was a worker which has done nothing for its program,
-// so that another one is to begin. Then it stays noted, until that one is, with the notes of its
-// queue.
+// so that another one is to begin.
 func (n *Notes) awaitsCold(c roster.Child) (cold bool) {
 	if c.Role != roster.Worker {
 		return false
 	}
-	fd, kept := n.remains.Take(remains.State(c.Channel))
+	fd, kept := n.remains.Look(remains.State(c.Channel))
 	if !kept {
 		return false
 	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err == nil {
-		var state *handover.State
-		if state, err = handover.AdoptState(own); err == nil {
-			cold = state.AskedCold() && state.ReturnedNone(c.Base)
-			state.Close()
-		}
-	}
-	if !cold {
-		n.remains.PutBack(remains.State(c.Channel), fd)
+	state, err := handover.AdoptState(fd)
+	if err != nil {
 		return false
 	}
-	handover.CloseFiles([]int{fd})
-	if fd, left := n.remains.Take(placeOf(c)); left {
-		handover.CloseFiles([]int{fd})
-	}
-	c.Cold = true
+	defer state.Close()
+	return state.AskedCold() && state.ReturnedNone(c.Base)
+}
+
+// leave has a child stay noted, with the notes of its queue, until one that begins cold is.
+func (n *Notes) leave(c roster.Child) {
+	n.close(remains.State(c.Channel))
+	n.close(placeOf(c))
 	n.roster.Began(c)
 	n.places[placeOf(c)] = c.Number
-	return true
+}
+
+// close closes what was left at a place, which stays kept.
+func (n *Notes) close(p remains.Purpose) {
+	if fd, left := n.remains.Take(p); left {
+		handover.CloseFiles([]int{fd})
+	}
 }
 
 // forget drops what was left of a child that doesn't go on.
 func (n *Notes) forget(c roster.Child) {
 	n.roster.Ended(c.Number)
-	if fd, left := n.remains.Take(placeOf(c)); left {
-		handover.CloseFiles([]int{fd})
-	}
+	n.close(placeOf(c))
 	n.remains.Drop(placeOf(c))
 }
 
