@@ -50,10 +50,7 @@ func (s *Graphs) Restore(saved *Saved, with *Restoring) error {
 
 // Renew has the device look up host memory again that was registered anew since Restore.
 func (s *Graphs) Renew() error {
-	list, execs := s.all()
-	if len(list)+len(execs) == 0 {
-		return nil
-	}
+	list, _ := s.all()
 	now, result := s.Driver.RenewGraphs(list)
 	if result != gpubackend.Success {
 		return fmt.Errorf("make the graphs use the guest's memory: %w", result.Err())

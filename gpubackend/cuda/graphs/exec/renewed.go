@@ -104,13 +104,11 @@ func (x *Exec) renewExec(
 	was gpubackend.GraphExec, e *executable,
 ) (gpubackend.GraphExec, gpubackend.Result) {
 	is, r := x.Graphs.GraphInstantiateWithFlags(e.now.graph, e.flags&restoredFlags)
+	if r == gpubackend.Success {
+		r = x.disable(is, e)
+	}
 	if r != gpubackend.Success {
 		return 0, r
-	}
-	for name := range e.disabled {
-		if r := x.calls.GraphNodeSetEnabled(is, e.made.at[name], 0); r != gpubackend.Success {
-			return 0, r
-		}
 	}
 	delete(x.execs, was)
 	x.execs[is] = e

@@ -285,13 +285,14 @@ func (s *restoring) exec(state *gpubackend.ExecState) gpubackend.Result {
 	of.execs[e] = struct{}{}
 	s.execs[h] = e
 	state.Exec = h
-	return s.execNodes(&state.Graph, h, e)
+	if r := s.execNodes(&state.Graph, e); r != gpubackend.Success {
+		return r
+	}
+	return s.disable(h, e)
 }
 
-// execNodes names the nodes of an executable graph, and disables some.
-func (s *restoring) execNodes(
-	state *gpubackend.GraphState, h gpubackend.GraphExec, e *executable,
-) gpubackend.Result {
+// execNodes names the nodes of an executable graph, and notes those that are disabled.
+func (s *restoring) execNodes(state *gpubackend.GraphState, e *executable) gpubackend.Result {
 	for i := range state.Nodes {
 		n := &state.Nodes[i]
 		node := s.made[n]
@@ -305,14 +306,21 @@ func (s *restoring) execNodes(
 		e.made.at[name] = node
 		if n.Disabled {
 			e.disabled[name] = struct{}{}
-			if r := s.calls.GraphNodeSetEnabled(h, node, 0); r != gpubackend.Success {
+		}
+		if n.Child != nil && s.inner {
+			if r := s.execNodes(n.Child, e); r != gpubackend.Success {
 				return r
 			}
 		}
-		if n.Child != nil && s.inner {
-			if r := s.execNodes(n.Child, h, e); r != gpubackend.Success {
-				return r
-			}
+	}
+	return gpubackend.Success
+}
+
+// disable disables the nodes of an executable graph, which was just made, that are to be.
+func (x *Exec) disable(h gpubackend.GraphExec, e *executable) gpubackend.Result {
+	for name := range e.disabled {
+		if r := x.calls.GraphNodeSetEnabled(h, e.made.at[name], 0); r != gpubackend.Success {
+			return r
 		}
 	}
 	return gpubackend.Success
