@@ -18,6 +18,15 @@ import (
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
+// keptRoundsIn is keptRounds with other few in User Mode Linux than in QEMU, which is slower.
+func keptRoundsIn(t *testing.T, vm frontEnd, uml, qemu int) int {
+	t.Helper()
+	if vm.isQEMU() {
+		return keptRounds(t, qemu)
+	}
+	return keptRounds(t, uml)
+}
+
 // keptRounds is how often a device process is killed: PARACUDA_KILLS, or few.
 func keptRounds(t *testing.T, few int) int {
 	t.Helper()
@@ -239,11 +248,7 @@ func TestDeviceProcessIsKilledUnderLoad(t *testing.T) {
 		r.kill()
 		r.goesOn(t, "the first time")
 		_, before := r.bounds(t)
-		few := 40
-		if vm.name == "qemu" {
-			few = 10
-		}
-		for i := range keptRounds(t, few) {
+		for i := range keptRoundsIn(t, vm, 40, 10) {
 			<-r.killAfter(150 * time.Millisecond)
 			if i%5 == 0 {
 				r.goesOn(t, fmt.Sprintf("round %d", i))
@@ -268,11 +273,7 @@ func TestKilledWhileProgramsShare(t *testing.T) {
 		t.Run(program, func(t *testing.T) {
 			inEach(t, func(t *testing.T, vm frontEnd) {
 				r := startKept(t, vm, program)
-				few := 20
-				if vm.name == "qemu" {
-					few = 5
-				}
-				for range keptRounds(t, few) {
+				for range keptRoundsIn(t, vm, 20, 5) {
 					<-r.killAfter(150 * time.Millisecond)
 				}
 				r.goesOn(t, "at the end")
@@ -287,12 +288,8 @@ func TestKilledInAChange(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		r := startKept(t, vm, follower)
-		few := 20
-		if vm.name == "qemu" {
-			few = 5
-		}
 		seen := map[string]int{}
-		for i := range keptRounds(t, few) {
+		for i := range keptRoundsIn(t, vm, 20, 5) {
 			name := "suspend"
 			if r.state(t) == "suspended" {
 				name = "resume"

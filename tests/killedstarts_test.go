@@ -32,11 +32,7 @@ exit 1`
 		r := startKeptOf(t, vm, "sh", "-c", script, filepath.Join(programs, "environment"),
 			filepath.Join(programs, "keeps"))
 		r.set(t, "warm-workers=3")
-		few := 40
-		if vm.name == "qemu" {
-			few = 10
-		}
-		for range keptRounds(t, few) {
+		for range keptRoundsIn(t, vm, 40, 10) {
 			<-r.killAfter(300 * time.Millisecond)
 		}
 		r.goesOn(t, "at the end")

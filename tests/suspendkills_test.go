@@ -34,11 +34,7 @@ func TestAnythingKilledInAChange(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		r := startKeptOf(t, vm, "sh", "-c", keepsAgain, filepath.Join(programs, "keeps"))
 		c := &changing{kept: r, dir: t.TempDir(), seen: map[string]int{}}
-		few := 24
-		if vm.isQEMU() { // it is slower
-			few = 12
-		}
-		for i := range keptRounds(t, few) {
+		for i := range keptRoundsIn(t, vm, 24, 12) {
 			c.round(t, i, inAChange[i%len(inAChange)])
 		}
 		t.Logf("%v", c.seen)
