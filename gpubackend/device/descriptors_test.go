@@ -5,6 +5,7 @@ package device
 import (
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -33,4 +34,40 @@ func TestImportsWaitForAFileOfAnother(t *testing.T) {
 		t.Errorf("status %d, owes %t", status, owes)
 	}
 	here.Clear()
+}
+
+// TestExportedAgain: a program has imported memory, and exported it again, and has ended. The
+// program that has made the memory takes what the descriptor stands for along, though it has closed
+// all of its own.
+func TestExportedAgain(t *testing.T) {
+	page := newLedger(t)
+	v := newVMOf(t, Config{Spawn: &processes{}, Ledger: page, Timeouts: patient})
+	v.hello()
+	v.program(1)
+	made := v.mustCall(1, gpubackend.OpMemCreate, 2, importedBytes, 0, 0)
+	first := v.exported(1, v.mustCall(1, gpubackend.OpMemExportToShareableHandle, 3, made))
+	// not those of the other program
+	v.arena, v.events = v.guest.Alloc(arenaBytes, 4096), v.guest.Alloc(1<<16, 4096)
+	s := suspendedVM(v, page)
+	number := s.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlImport, Number: first})
+	imported := s.do(gpubackend.OpMemImportFromShareableHandle, uint64(number))
+	again := v.exported(0, s.do(gpubackend.OpMemExportToShareableHandle, imported))
+	s.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlRelease, Number: first})
+	w := s.worker(0)
+	s.closeChannel(0)
+	<-w.Gone()
+	if err := s.dev.saving.Movable(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.front.Stop(s.queues...)
+		s.moveTo(Config{}, s.saveState())
+	}
+	s.program(0)
+	s.seq = 10
+	s.mustImport(again)
+	s.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlRelease, Number: again})
+	if handles, bytes := s.dev.exports.Held(); handles != 0 || bytes != 0 {
+		t.Errorf("%d handles hold %d bytes", handles, bytes)
+	}
 }

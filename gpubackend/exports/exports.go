@@ -19,8 +19,9 @@
 //
 // # Files
 //
-// exports.go, kept.go (they outlive this process), saved.go (their programs go to a file, or to
-// another process), owed.go (what programs import meanwhile).
+// exports.go, holders.go (several workers have the same memory), kept.go (they outlive this
+// process), saved.go (their programs go to a file, or to another process), owed.go (what programs
+// import meanwhile).
 package exports
 
 import (
@@ -37,10 +38,11 @@ type Exports struct {
 	mu      sync.Mutex
 	offers  map[offer]*exported // of workers that run
 	handles map[uint32]*exported
-	bytes   uint64 // of the objects that have handles
-	last    uint32 // handle
-	ids     uint64 // given to objects
-	imports uint32 // given to imports
+	holders map[offer]handover.Object // memory that workers have, and have offered
+	bytes   uint64                    // of the objects that have handles
+	last    uint32                    // handle
+	ids     uint64                    // given to objects
+	imports uint32                    // given to imports
 	bounds  exportBounds
 	held    bool             // workers, which stand still, are about to be saved
 	owing   map[*Worker]bool // those to which objects are owed
@@ -64,6 +66,7 @@ func (e *Exports) Held() (handles int, bytes uint64) {
 // that has offered nothing. Exports.mu guards it.
 type Worker struct {
 	offers, handles int  // of its objects: offers that nobody exported, and handles
+	holds           int  // of holders
 	ended           bool // it is gone
 	channel         int  // that it serves
 
@@ -120,8 +123,8 @@ func boundsOf(files int) exportBounds {
 // New makes the exports of a process that may have this many descriptors.
 func New(files int) *Exports {
 	return &Exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{},
-		before: map[int]*Worker{}, owing: map[*Worker]bool{}, begins: map[int]*Worker{},
-		bounds: boundsOf(files)}
+		holders: map[offer]handover.Object{}, before: map[int]*Worker{},
+		owing: map[*Worker]bool{}, begins: map[int]*Worker{}, bounds: boundsOf(files)}
 }
 
 // Receive takes a message that a worker sends unasked. An offer that makes no sense is ignored.
@@ -146,6 +149,7 @@ func (e *Exports) add(x *exported) (unused []int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := offer{x.worker, x.Number}
+	e.noteHolder(x)
 	if y := e.offers[key]; y != nil {
 		return []int{e.again(y, x)}
 	}
@@ -171,14 +175,16 @@ func (e *Exports) add(x *exported) (unused []int) {
 func (e *Exports) withdraw(w *Worker, number uint32) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.dropHolder(offer{w, number})
 	x := e.offers[offer{w, number}]
 	if x == nil {
 		return -1
 	}
 	if x.handles > 0 {
-		x.gone = true
-		e.note()
-		return -1
+		file, unused, passed := e.passOn(x)
+		x.gone = x.gone || !passed
+		e.note(unused)
+		return file
 	}
 	delete(e.offers, offer{w, number})
 	w.offers--
@@ -311,10 +317,15 @@ func (e *Exports) Ended(w *Worker) {
 	e.mu.Lock()
 	w.ended = true
 	e.owesNothing(w)
+	e.dropHolders(w)
 	var unused []int
 	var gone []*exported
 	for key, x := range e.offers {
 		if key.worker != w {
+			continue
+		}
+		if file, merged, passed := e.passOn(x); passed {
+			unused, gone = append(unused, file), append(gone, merged)
 			continue
 		}
 		delete(e.offers, key)

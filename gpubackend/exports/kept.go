@@ -339,6 +339,7 @@ func (e *Exports) move(from, to *Worker) {
 		e.owe(to, x)
 	}
 	e.owesNothing(from)
+	e.moveHolders(from, to)
 	for key, x := range e.offers {
 		if key.worker == from {
 			delete(e.offers, key)
