@@ -36,9 +36,9 @@ func TestPassedOn(t *testing.T) {
 		handle bool                                      // one of the maker's is still there
 		lone   int                                       // of the importer's handles
 	}{
-		"without a handle":   {},
-		"with a handle":      {handle: true},
-		"the maker ended":    {before: func(e *Exports, m, _ *Worker) { e.Ended(m) }, lone: 1},
+		"without a handle": {},
+		"with a handle":    {handle: true},
+		"the maker ended":  {before: func(e *Exports, m, _ *Worker) { e.Ended(m) }, lone: 1},
 		"the maker has none": {before: func(e *Exports, m, _ *Worker) { withdrawn(e, m, 7) },
 			lone: 1},
 		"the maker is saved": {before: func(e *Exports, m, _ *Worker) { e.Leave(m) }, lone: 1},
