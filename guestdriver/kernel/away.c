@@ -17,7 +17,7 @@ static LIST_HEAD(away);		/* under away_lock: devices, each with a reference */
 static bool paracuda_will_be_back(struct paracuda_device *dev)
 {
 	return READ_ONCE(dev->absence.patience) && !READ_ONCE(dev->failed) &&
-	       !READ_ONCE(dev->gone) && !atomic_read(&dev->handles.count) && !paracuda_idle(dev);
+	       !READ_ONCE(dev->gone) && !paracuda_idle(dev);
 }
 
 /* Takes what was given back before, since what is parked is given to the device again. */
@@ -171,6 +171,7 @@ static void paracuda_welcome(struct paracuda_device *dev)
 	WRITE_ONCE(dev->absence.away, false);
 	paracuda_serves(dev);
 	wake_up_all(&dev->wait);
+	paracuda_drop_again(dev);
 	dev_info(&dev->vdev->dev, "/dev/%s is back\n", dev->name);
 }
 

@@ -71,6 +71,9 @@ int paracuda_await_present(struct paracuda_device *dev);
 int paracuda_await_settled(struct paracuda_device *dev);
 void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_settings *settings);
 int paracuda_say_back(struct paracuda_device *dev);
+void paracuda_drop_again(struct paracuda_device *dev);
+bool paracuda_share_begin(struct paracuda_device *dev);
+void paracuda_share_end(struct paracuda_device *dev);
 
 /* settings.c */
 int paracuda_hello(struct paracuda_device *dev);

@@ -41,6 +41,7 @@ struct paracuda_handles {
 	struct list_head dropped;	/* under lock: those that nobody holds any more */
 	struct work_struct drop;
 	atomic_t dropping;		/* those of which the device may not have been told yet */
+	atomic_t asking;		/* present.c: requests about handles without an answer */
 };
 
 struct paracuda_arena {

@@ -48,6 +48,47 @@ int paracuda_await_settled(struct paracuda_device *dev)
 	return paracuda_present_errno(dev, killed);
 }
 
+/* Begins the work that ends handles, or has it begin again (share.c). */
+void paracuda_drop_again(struct paracuda_device *dev)
+{
+	kref_get(&dev->ref);
+	if (!queue_work(paracuda_wq, &dev->handles.drop))
+		paracuda_device_put(dev);
+}
+
+/*
+ * Begins a request about a handle, which paracuda_share_end() ends when it is answered. false: the
+ * device is away, or about to be, and what its handles stand for is being saved.
+ */
+bool paracuda_share_begin(struct paracuda_device *dev)
+{
+	struct paracuda_absence *a = &dev->absence;
+
+	atomic_inc(&dev->handles.asking);
+	/* Pairs with paracuda_await_shared(): it sees the request, or this sees that it waits. */
+	smp_mb__after_atomic();
+	if (READ_ONCE(dev->gone) || !(READ_ONCE(a->going) || READ_ONCE(a->away)))
+		return true;
+	paracuda_share_end(dev);
+	return false;
+}
+
+void paracuda_share_end(struct paracuda_device *dev)
+{
+	if (atomic_dec_and_test(&dev->handles.asking))
+		wake_up_all(&dev->wait);
+}
+
+/* Waits until no request about a handle is under way any more; false: some still are. */
+static bool paracuda_await_shared(struct paracuda_device *dev)
+{
+	/* Pairs with paracuda_share_begin(). */
+	smp_mb();
+	wait_event_timeout(dev->wait, !atomic_read(&dev->handles.asking) || READ_ONCE(dev->failed),
+			   PARACUDA_AWAY_TIMEOUT);
+	return !atomic_read(&dev->handles.asking);
+}
+
 /* Tells the device that it may go away, and the key by which it will recognise this VM. */
 static void paracuda_say_away(struct paracuda_device *dev)
 {
@@ -74,10 +115,12 @@ void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_sett
 		return;
 	WRITE_ONCE(dev->absence.patience, 0);
 	WRITE_ONCE(dev->absence.going, going);
-	if (going)
-		paracuda_say_away(dev);
-	else
+	if (!going) {
 		wake_up_all(&dev->wait);
+		paracuda_drop_again(dev);
+	} else if (paracuda_await_shared(dev)) {
+		paracuda_say_away(dev);
+	}
 }
 
 /* Tells the device that it is back. It must have waited for this VM. */

@@ -3,6 +3,9 @@
  * Handles: what a channel's worker shares with others becomes a descriptor, which processes may
  * pass on. The device's number of it stays in here, so only who has a descriptor has the object.
  * When the last one is closed, the device forgets it.
+ *
+ * While the device is away, and from before that on, it isn't asked (paracuda_share_begin()): what
+ * descriptors stand for is saved meanwhile. Handles stay, with the numbers that they have.
  */
 
 #include <linux/anon_inodes.h>
@@ -20,6 +23,7 @@
 struct paracuda_handle {
 	struct list_head node;		/* in dev->handles.dropped */
 	struct paracuda_device *dev;
+	bool begun;			/* paracuda_share_begin(): until ask is answered */
 	struct paracuda_request ask;	/* EXPORT or IMPORT */
 	struct paracuda_request release;
 };
@@ -50,22 +54,44 @@ static void paracuda_handle_free(struct paracuda_handle *h)
 	paracuda_device_put(dev);
 }
 
-/* Gives back what a handle got. When it returns, the device has nothing of h any more. */
-static void paracuda_handle_release(struct paracuda_handle *h)
+/*
+ * Waits for the answer to what a handle asked. When it returns, the device has nothing of h->ask
+ * any more. Returns whether the device has a handle for it.
+ */
+static bool paracuda_handle_granted(struct paracuda_handle *h)
 {
-	struct paracuda_request *ask = &h->ask, *req = &h->release;
+	struct paracuda_request *ask = &h->ask;
+	bool answered = ask->posted && paracuda_control_await(h->dev, ask);
 
-	if (!ask->posted || !paracuda_control_await(h->dev, ask) ||
-	    ask->status != PARACUDA_STATUS_OK || ask->out.type != PARACUDA_CONTROL_EXPORT)
-		return;
+	if (h->begun)
+		paracuda_share_end(h->dev);
+	h->begun = false;
+	return answered && ask->status == PARACUDA_STATUS_OK &&
+	       ask->out.type == PARACUDA_CONTROL_EXPORT;
+}
+
+/*
+ * Gives back what a handle got. When it returns, the device has nothing of h any more. false: that
+ * can't be done before the device is back.
+ */
+static bool paracuda_handle_release(struct paracuda_handle *h)
+{
+	struct paracuda_request *req = &h->release;
+
+	if (!paracuda_handle_granted(h))
+		return true;
+	if (!paracuda_share_begin(h->dev))
+		return false;
 	req->out.type = PARACUDA_CONTROL_RELEASE;
-	req->out.number = ask->number;
+	req->out.number = h->ask.number;
 	paracuda_control_order(h->dev, req);
+	paracuda_share_end(h->dev);
+	return true;
 }
 
 /*
  * Ends the handles that nobody has any more. It is work, so that who closes a descriptor doesn't
- * wait for the host.
+ * wait for the host. It doesn't wait for a device that is away, either, but begins again then.
  */
 void paracuda_drop_work(struct work_struct *work)
 {
@@ -75,30 +101,28 @@ void paracuda_drop_work(struct work_struct *work)
 	for (;;) {
 		spin_lock(&dev->handles.lock);
 		h = list_first_entry_or_null(&dev->handles.dropped, struct paracuda_handle, node);
-		if (h)
-			list_del(&h->node);
 		spin_unlock(&dev->handles.lock);
-		if (!h)
+		if (!h || !paracuda_handle_release(h))
 			break;
-		paracuda_handle_release(h);
+		spin_lock(&dev->handles.lock);
+		list_del(&h->node);
+		spin_unlock(&dev->handles.lock);
 		atomic_dec(&dev->handles.dropping);
 		paracuda_handle_free(h);
 		wake_up_all(&dev->wait);
 	}
-	paracuda_device_put(dev);	/* of paracuda_handle_drop() */
+	paracuda_device_put(dev);	/* of paracuda_drop_again() */
 }
 
 static void paracuda_handle_drop(struct paracuda_handle *h)
 {
 	struct paracuda_device *dev = h->dev;
 
-	kref_get(&dev->ref);
 	atomic_inc(&dev->handles.dropping);
 	spin_lock(&dev->handles.lock);
 	list_add_tail(&h->node, &dev->handles.dropped);
 	spin_unlock(&dev->handles.lock);
-	if (!queue_work(paracuda_wq, &dev->handles.drop))
-		paracuda_device_put(dev);
+	paracuda_drop_again(dev);
 }
 
 static int paracuda_handle_errno(u32 status)
@@ -124,9 +148,19 @@ static struct paracuda_handle *paracuda_handle_ask(struct paracuda_channel *ch, 
 	h = paracuda_handle_new(ch, type, number);
 	if (!h)
 		return ERR_PTR(-ENOMEM);
+	while (!paracuda_share_begin(dev)) {
+		err = paracuda_await_settled(dev);
+		if (err) {
+			paracuda_handle_free(h);
+			return ERR_PTR(err);
+		}
+	}
+	h->begun = true;
 	err = paracuda_control_ask(dev, &h->ask, &dev->stopped, PARACUDA_SHARE_TIMEOUT);
-	if (!err)
+	if (!err) {
+		paracuda_handle_granted(h);
 		err = paracuda_handle_errno(h->ask.status);
+	}
 	if (!err)
 		return h;
 	paracuda_handle_drop(h);	/* the answer may be on its way */

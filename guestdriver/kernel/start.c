@@ -171,6 +171,7 @@ void paracuda_shut(struct paracuda_device *dev)
 			paracuda_channel_close(dev->queues[i].channel);
 	mutex_unlock(&dev->lock);
 	wake_up_all(&dev->wait);
+	paracuda_drop_again(dev);
 }
 
 /* When this returns, fail_work neither runs nor will. */
