@@ -21,9 +21,6 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// keepClosed has the programs close what descriptors they have: with these, a device can't be away.
-const keepClosed = "keep closed"
-
 // TestDeviceIsAway takes the device out of a VM whose programs compute all the time, and plugs
 // another one in: into the same QEMU, and into one to which the VM was migrated meanwhile. The
 // programs wait and find what they had. None fails, and /dev/paracuda never disappears.
@@ -31,7 +28,7 @@ func TestDeviceIsAway(t *testing.T) {
 	needsReleases(t)
 	rounds, image := migrations(t, 2, 5), keepingRoot(t)
 	inReleases(t, migrators, "10.0", func(t *testing.T, version string) {
-		m := newMovingThat(t, keepClosed, version, image)
+		m := newMoving(t, version, image)
 		for i := range rounds {
 			file := m.detach(fmt.Sprint("file-", i), "1h")
 			if i%2 == 0 {
@@ -77,7 +74,7 @@ func TestGenericDeviceIsAway(t *testing.T) {
 	generic := []string{"--carrier", "generic", "--wait", "2m"}
 	m.attach(m.serve(), generic...)
 	m.g.expect("guest: device", 1)
-	m.g.tell(keepClosed)
+	m.g.tell("keep")
 	m.compute()
 	answer := m.g.qmpWith("migrate", "uri", "exec:cat >/dev/null")
 	if !strings.Contains(answer, "blocked by non-migratable device") {
@@ -94,7 +91,7 @@ func TestGenericDeviceIsAway(t *testing.T) {
 // that was plugged in meanwhile isn't theirs: new programs use it.
 func TestDeviceStaysAway(t *testing.T) {
 	needsQEMU(t)
-	m := newMovingThat(t, keepClosed, migrators[0], keepingRoot(t))
+	m := newMoving(t, migrators[0], keepingRoot(t))
 	m.detach("file", "20s")
 	m.attach(m.serve())
 	m.g.expect("has not come back: its programs lose it", 1)
@@ -164,22 +161,24 @@ func (m *moving) stays() {
 	}
 }
 
-// unbinding is a guest's script. When it is told that the device is to be away while two programs
-// use it, new programs have to wait. It unbinds the driver from the device, and binds it again.
-// Meanwhile it kills one of the two.
+// unbinding is a guest's script. When it is told that the device is to be away while programs use
+// it, two of which hold descriptors of their memory, new programs have to wait. It unbinds the
+// driver from the device, and binds it again. Meanwhile it kills one of each kind.
 const unbinding = `
 "$0" 0 & stays=$!
 "$0" 0 & goes=$!
+"$2" 0 & shares=$!
+"$2" 0 & closes=$!
 read -r away || exit 7
 timeout -s KILL 2 "$1" && exit 8
 cd /sys/bus/virtio/drivers/paracuda && device=$(echo virtio*) && echo "$device" >unbind || exit 1
 [ -e /dev/paracuda ] || exit 2
-kill -KILL $goes
+kill -KILL $goes $closes
 timeout -s KILL 2 "$1" && exit 3
 echo "$device" >bind && echo bound || exit 4
 "$1" >/dev/null || exit 5
-sleep 3
-kill $stays || exit 6
+read -r seen || exit 9
+kill $stays $shares || exit 6
 dmesg`
 
 // TestDriverIsUnbound unbinds and binds the driver's device when it is to be away, under an
@@ -203,21 +202,25 @@ func isUnbound(t *testing.T, kernel string) {
 	control := filepath.Join(dir, "control")
 	g := startSaying(t, paracuda, "run", "--vm", "uml", "--kernel", kernel, "--gpu", "soft",
 		"--mem", "1G", "--set", "channels=8", "--control", control, "--", "sh", "-c", unbinding,
-		filepath.Join(programs, "keeps"), filepath.Join(programs, "vectoradd"))
-	both := func() bool {
-		a, err := admin.Ask(control, admin.Request{Stats: true})
-		if err != nil {
-			return false
-		}
-		n := 0
-		for _, p := range a.Programs {
-			if p.Name == "keeps" && p.Stats["commands"] > 500 {
-				n++
+		filepath.Join(programs, "keeps"), filepath.Join(programs, "vectoradd"),
+		filepath.Join(programs, "keepsshared"))
+	use := func(want int) func() bool {
+		return func() bool {
+			a, err := admin.Ask(control, admin.Request{Stats: true})
+			if err != nil {
+				return false
 			}
+			n := 0
+			for _, p := range a.Programs {
+				if p.Stats["commands"] > 500 {
+					n++
+				}
+			}
+			return n == want
 		}
-		return n == 2
 	}
-	g.await(both)
+	const all = 6 // keepsshared is two processes
+	g.await(use(all))
 	path := filepath.Join(dir, "state")
 	quiet := func(suspend.Progress) {}
 	for try := 0; ; try++ {
@@ -250,6 +253,8 @@ func isUnbound(t *testing.T, kernel string) {
 	if err != nil || m.Moved.Bytes == 0 {
 		t.Fatalf("resume: %+v, %v, want bytes that moved", m, err)
 	}
+	g.await(use(all / 2))
+	g.tell("seen")
 	kernelSays := g.ends()
 	for _, line := range []string{"is away", "is back"} {
 		if !strings.Contains(kernelSays, line) {

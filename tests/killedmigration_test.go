@@ -19,7 +19,7 @@ func TestKilledInAMigration(t *testing.T) {
 	needsReleases(t)
 	rounds, image := migrations(t, 4, 16), keepingRoot(t)
 	inReleases(t, migrators, "11", func(t *testing.T, version string) {
-		m := newMovingOf(t, []string{"--keeper", "on"}, "keep", version, image)
+		m := newMovingOf(t, []string{"--keeper", "on"}, version, image)
 		takes := m.timed(nil)
 		seen := map[string]int{}
 		for i := range rounds {

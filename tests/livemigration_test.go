@@ -160,25 +160,19 @@ func keepingRoot(t *testing.T) string {
 // newMoving boots a VM, with more options for QEMU, and starts its programs.
 func newMoving(t *testing.T, version, image string, more ...string) *moving {
 	t.Helper()
-	return newMovingThat(t, "keep", version, image, more...)
-}
-
-// newMovingThat is the same, with what the VM is told.
-func newMovingThat(t *testing.T, keep, version, image string, more ...string) *moving {
-	t.Helper()
-	return newMovingOf(t, nil, keep, version, image, more...)
+	return newMovingOf(t, nil, version, image, more...)
 }
 
 // newMovingOf is the same, with options for its device processes.
 func newMovingOf(
-	t *testing.T, options []string, keep, version, image string, more ...string,
+	t *testing.T, options []string, version, image string, more ...string,
 ) *moving {
 	t.Helper()
 	m := &moving{t: t, program: qemuProgram(t, version), image: image, dir: t.TempDir(),
 		options: options}
 	m.start(more...)
 	m.g.expect("guest: device", 1)
-	m.g.tell(keep)
+	m.g.tell("keep")
 	m.compute()
 	return m
 }

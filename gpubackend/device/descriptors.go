@@ -6,6 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // savedPrograms are those in a file, and what descriptors in the guest have of them.
@@ -40,6 +41,18 @@ func (f filed) TakeFile() error {
 	err := f.Suspension.TakeFile()
 	if err == nil {
 		f.exports.Hold()
+	}
+	return err
+}
+
+// describe takes what descriptors in the guest stand for, of a VM whose device was away. Nobody
+// offers again what programs had that have ended meanwhile.
+func (d *Device) describe(state []byte) error {
+	err := d.exports.Load(state, d.saving.Has)
+	for channel := range wire.MaxChannels {
+		if !d.saving.Has(channel) {
+			d.exports.Forget(channel)
+		}
 	}
 	return err
 }

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -34,6 +36,56 @@ func TestImportsWaitForAFileOfAnother(t *testing.T) {
 		t.Errorf("status %d, owes %t", status, owes)
 	}
 	here.Clear()
+}
+
+// TestDescriptorsOfAVMThatIsBack: they have the numbers that they had, and stand for what they
+// stood for when its program goes on. Those of a program that isn't there any more stand for
+// nothing, and nothing else gets their numbers.
+func TestDescriptorsOfAVMThatIsBack(t *testing.T) {
+	for _, there := range []bool{true, false} {
+		from, maker := exports.New(1<<10), &exports.Worker{}
+		pool := &handover.Object{Kind: handover.ObjectPool, Number: 3, Token: 5}
+		memory := &handover.Object{Kind: handover.ObjectMemory, Number: 4, Bytes: 8}
+		file, err := memfd.New("memory", 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.Serves(maker, 2)
+		from.Receive(maker, &handover.Message{Object: pool}, nil)
+		from.Receive(maker, &handover.Message{Object: memory,
+			Files: handover.Files{Object: true}}, []int{file})
+		a, _ := from.Claim(maker, 3, 0)
+		b, _ := from.Claim(maker, 4, 0)
+		state := from.State()
+		from.Clear()
+		from.Ended(maker)
+
+		d := newVMOf(t, Config{Spawn: &processes{}, Timeouts: patient}).dev
+		if there {
+			d.saving.TakeUp(&saving.InFile{Sum: 7,
+				Programs: []saving.Filed{{Channel: 2, Anew: true}}})
+		}
+		if err := d.describe(state); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, status := d.exports.Take(a, &exports.Worker{}); status != wire.StatusOk {
+			t.Errorf("there %t: the pool: status %d", there, status)
+		}
+		d.exports.Hold()
+		want := map[bool]uint32{true: wire.StatusOk, false: wire.StatusNoObject}[there]
+		if _, status, _ := d.exports.Owe(b, 3, &exports.Worker{}); status != want {
+			t.Errorf("there %t: the memory: status %d, want %d", there, status, want)
+		}
+		d.exports.LetGo()
+		other := &exports.Worker{}
+		d.exports.Serves(other, 1)
+		d.exports.Receive(other, &handover.Message{Object: pool}, nil)
+		if n, _ := d.exports.Claim(other, 3, 0); n == a || n == b {
+			t.Errorf("there %t: another program's pool has the number %d, too", there, n)
+		}
+		d.exports.Clear()
+		d.exports.Ended(other)
+	}
 }
 
 // TestExportedAgain: a program has imported memory, and exported it again, and has ended. The

@@ -3,7 +3,6 @@
 package device
 
 import (
-	"errors"
 	"io"
 	"math"
 	"os"
@@ -101,12 +100,7 @@ func (d *Device) joinMemory() {
 	d.suspension = d.newSuspension()
 	d.away = away.New(away.Config{
 		Tell: d.settings.GoesAway, Answer: c.Timeouts.Answer,
-		Stays: func() error {
-			if n, _ := d.exports.Held(); n > 0 {
-				return errors.New("programs in it hold descriptors of GPU memory: end them first")
-			}
-			return nil
-		},
+		Stays: func() error { return d.saving.Described() },
 	})
 	d.passes = passes.New(passes.Config{
 		Programs: func() (list []passes.Program) {
@@ -159,7 +153,7 @@ func (d *Device) newSaving() *saving.Saving {
 	return saving.New(saving.Config{
 		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension, Known: d.away.Key,
 		Channels: int(d.settings.Told().Channels), Run: d.run, Bound: d.settings.MemoryBound,
-		Descriptors: d.exports.Lone,
+		Descriptors: d.exports.Lone, Open: d.exports.State,
 		Had: func(w saving.Worker) map[uint64]uint64 {
 			return d.accounts.OfEach(w.(*workers.Worker))
 		},
@@ -294,7 +288,8 @@ func (d *Device) joinFrontEnd() {
 	d.infile = infile.New(infile.Config{
 		Programs: d.saving, Channels: d.channels.Filed(),
 		Suspension: filed{d.suspension, d.exports}, From: c.From,
-		Forget: d.forget, Empty: d.ahead.Empty, Goes: d.away.Goes, Used: d.channels.Used,
+		Describe: d.describe, Forget: d.forget, Empty: d.ahead.Empty, Goes: d.away.Goes,
+		Used: d.channels.Used,
 		Reclaim: func(channel int) {
 			d.channels.Reclaim(channel, func() bool { return true })
 		},

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
@@ -30,7 +29,7 @@ func area(start int64, content ...byte) (b []byte, list []Sector) {
 func written(t testing.TB, list ...Source) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if _, err := Write(&b, record.Header{}, list, 0); err != nil {
+	if _, err := Write(&b, VM{}, list); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -217,7 +216,7 @@ func TestStrangeWorkersOfAnArea(t *testing.T) {
 		"taken twice":  earlySource([]SameRun{{Same: 9}, {Same: 9, From: 5}}, "", x[0]),
 		"its own less": earlySource([]SameRun{{Same: 9, Own: 5}}, strings.Repeat("x", 4<<20), x[0]),
 	} {
-		if _, err := Write(io.Discard, record.Header{}, []Source{s}, 0); err == nil {
+		if _, err := Write(io.Discard, VM{}, []Source{s}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

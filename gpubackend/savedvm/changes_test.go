@@ -41,7 +41,7 @@ func suspendedThrice(t testing.TB) (states [][]part) {
 			list = append(list, s)
 		}
 		var b bytes.Buffer
-		if _, err := Write(&b, record.Header{}, list, 0); err != nil {
+		if _, err := Write(&b, VM{}, list); err != nil {
 			t.Fatal(err)
 		}
 		states = append(states, decode(t, b.Bytes()))

@@ -29,6 +29,8 @@ func (c *checking) section(r *record.Reader, s record.Section) error {
 	case c.program == 0 && c.next == 0 && s.Program == 0 && s.Name == ProgramsName:
 		c.next = len(sections)
 		return c.programs(r, s)
+	case c.program == 0 && c.next == len(sections) && s.Program == 0 && s.Name == DescriptorsName:
+		return c.descriptors(r, s)
 	case c.program == 0 && c.next == len(sections) && s.Program == 0 && s.Name == SectorsName:
 		return c.areaSectors(r, s)
 	case c.next == len(sections) && s.Program == c.program+1:
@@ -52,6 +54,16 @@ func (c *checking) section(r *record.Reader, s record.Section) error {
 		return err
 	}
 	return nil
+}
+
+// descriptors reads what descriptors in the guest stand for.
+func (c *checking) descriptors(r io.Reader, s record.Section) error {
+	if c.state.Descriptors != nil || c.sectors != nil || s.Bytes == 0 || s.Bytes > MaxDescriptors {
+		return fmt.Errorf("%w has it where it can't be", ErrSaved)
+	}
+	c.state.Descriptors = make([]byte, s.Bytes) // it is bounded
+	_, err := io.ReadFull(r, c.state.Descriptors)
+	return err
 }
 
 // areaSectors reads where programs' memory is in the area.

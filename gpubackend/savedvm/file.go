@@ -30,6 +30,8 @@ type State struct {
 	Programs []Program
 	Sum      uint32 // by which it is known
 	End      int64  // where it ends in the file
+	// Descriptors is what descriptors in the guest stand for; nil: nothing was written of any.
+	Descriptors []byte
 
 	from   io.ReaderAt
 	at     int64     // where its record begins
@@ -146,6 +148,11 @@ func (s *State) Each(give func(number int, p Program) (to io.WriteCloser, end fu
 	}
 	if len(v.Programs) != len(s.Programs) {
 		return fmt.Errorf("%w has changed", ErrSaved)
+	}
+	if s.Descriptors != nil {
+		if _, err := Next(v.record, DescriptorsName, MaxDescriptors); err != nil {
+			return err
+		}
 	}
 	// The programs whose memory is in the area may have ended before the record was written.
 	if slices.ContainsFunc(v.Programs, func(p Program) bool { return p.Sectors > 0 }) {

@@ -44,7 +44,7 @@ func (g *growing) add(runs []SameRun, own []byte) {
 		}
 	}
 	var b bytes.Buffer
-	if _, err := Write(&b, record.Header{}, []Source{s}, 0); err != nil {
+	if _, err := Write(&b, VM{}, []Source{s}); err != nil {
 		g.t.Fatal(err)
 	}
 	g.file, g.states = append(g.file, b.Bytes()...), append(g.states, memory)

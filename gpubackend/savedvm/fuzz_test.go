@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/record"
@@ -20,6 +21,8 @@ import (
 func FuzzOpenFile(f *testing.F) {
 	good := suspendedThrice(f)
 	f.Add(encode(f, good))
+	f.Add(encode(f, [][]part{slices.Insert(slices.Clone(good[0]), 1,
+		part{name: DescriptorsName, content: "open"})}))
 	early, x := area(0, 'p', 'q')
 	f.Add(append(early, written(f, earlySource([]SameRun{{Same: sectorsum.Bytes, Own: 1}, {Same: 7,
 		From: sectorsum.Bytes + 2}}, "o", x...))...))

@@ -16,8 +16,10 @@
 //
 // The VM, program 0, has these sections:
 //
-//	programs  the programs whose sections follow: a list of type Program, as JSON
-//	sectors   if they have any in an area: all programs' lists of type Sector
+//	programs     the programs whose sections follow: a list of type Program, as JSON
+//	descriptors  if its device is going to be away, and descriptors in the guest are open: what
+//	             these stand for (a state of package exports)
+//	sectors      if they have any in an area: all programs' lists of type Sector
 //
 // and each program these, in this order:
 //
@@ -60,8 +62,9 @@ import (
 
 // Names of the sections.
 const (
-	ProgramsName = "programs"
-	SectorsName  = "sectors"
+	ProgramsName    = "programs"
+	DescriptorsName = "descriptors"
+	SectorsName     = "sectors"
 
 	StateName   = "state"
 	ObjectsName = "objects"
@@ -73,12 +76,13 @@ const (
 
 // Bounds of the sections that are read into memory.
 const (
-	MaxPrograms = 1 << 20
-	MaxState    = 64 << 20
-	MaxObjects  = 512 << 20
-	MaxJournal  = 4 << 30
-	MaxLayout   = 512 << 20
-	MaxSame     = MaxRuns * runBytes
+	MaxPrograms    = 1 << 20
+	MaxDescriptors = 1 << 20
+	MaxState       = 64 << 20
+	MaxObjects     = 512 << 20
+	MaxJournal     = 4 << 30
+	MaxLayout      = 512 << 20
+	MaxSame        = MaxRuns * runBytes
 )
 
 // section is a section that every program has, and its bound.

@@ -69,8 +69,8 @@ func TestWriteAndRead(t *testing.T) {
 	var file bytes.Buffer
 	others := parts()
 	others[1].content = "other objects"
-	written, err := Write(&file, record.Header{GPU: "soft"},
-		[]Source{source("a", parts()), source("b", parts()), source("c", others)}, 0)
+	written, err := Write(&file, VM{Header: record.Header{GPU: "soft"}},
+		[]Source{source("a", parts()), source("b", parts()), source("c", others)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestStrangeWorkers(t *testing.T) {
 	} {
 		s := source("a", parts())
 		change(&s)
-		if _, err := Write(io.Discard, record.Header{}, []Source{s}, 0); err == nil {
+		if _, err := Write(io.Discard, VM{}, []Source{s}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -33,11 +33,16 @@ type Written struct {
 	Same uint64 // bytes of memory that are in the record before, or in the area
 }
 
-// Write writes the record of a VM. runs is how many the file already has.
-func Write(
-	to io.Writer, h record.Header, list []Source, runs int,
-) (written Written, err error) {
-	w, err := record.NewWriter(to, h)
+// VM is what is written of a VM besides its programs.
+type VM struct {
+	Header      record.Header
+	Descriptors []byte // for the section of that name
+	Runs        int    // that the file already has
+}
+
+// Write writes the record of a VM.
+func Write(to io.Writer, vm VM, list []Source) (written Written, err error) {
+	w, err := record.NewWriter(to, vm.Header)
 	if err != nil {
 		return written, err
 	}
@@ -53,11 +58,17 @@ func Write(
 	if err := writeWhole(w, ProgramsName, b); err != nil {
 		return written, err
 	}
+	if b := vm.Descriptors; len(b) > 0 {
+		if err := writeWhole(w, DescriptorsName, b); err != nil {
+			return written, err
+		}
+	}
 	if b := encodeSectors(list); len(b) > 0 {
 		if err := writeWhole(w, SectorsName, b); err != nil {
 			return written, err
 		}
 	}
+	runs := vm.Runs
 	for i := range list {
 		u, err := list[i].write(w, uint32(1+i))
 		if runs += len(u.runs); err == nil && runs > MaxFileRuns {

@@ -6,7 +6,7 @@
  * one with p run /gpu/program, one with h start one that holds the GPU, one with e end that, one
  * with k start the programs in /gpu/keep, which should never end: it says if one does; with m
  * suspend the VM to RAM, with d to disk, and say what came of that. "start PROGRAM ARGUMENTS"
- * starts one, and says its number; "x NUMBER" ends it. "keep WORD" gives the programs a word.
+ * starts one, and says its number; "x NUMBER" ends it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,13 +35,13 @@ static void load(char *file)
 	close(fd);
 }
 
-static pid_t start(const char *program, const char *argument, const char *more)
+static pid_t start(const char *program, const char *argument)
 {
 	pid_t pid = fork();
 
 	if (pid)
 		return pid;
-	execl(program, program, argument, more, NULL);
+	execl(program, program, argument, NULL);
 	perror(program);
 	_exit(127);
 }
@@ -54,7 +54,7 @@ static void await(const char *what, pid_t pid)
 	printf("guest: %s %#x\n", what, status);
 }
 
-static void keep(const char *word)
+static void keep(void)
 {
 	DIR *all = opendir("/gpu/keep");
 	struct dirent *e;
@@ -64,7 +64,7 @@ static void keep(const char *word)
 
 		snprintf(path, sizeof(path), "/gpu/keep/%s", e->d_name);
 		if (e->d_name[0] != '.')
-			printf("guest: %s is %d\n", e->d_name, start(path, "0", word));
+			printf("guest: %s is %d\n", e->d_name, start(path, "0"));
 	}
 	if (all)
 		closedir(all);
@@ -142,18 +142,16 @@ static void obey(void)
 	if (n > 0 && words[0] == 'o')
 		reboot(RB_POWER_OFF);
 	if (n > 0 && words[0] == 'p')
-		await("program ended", start("/gpu/program", NULL, NULL));
+		await("program ended", start("/gpu/program", NULL));
 	if (n > 0 && words[0] == 'h')
-		holder = start("/gpu/call", "hold", NULL);
+		holder = start("/gpu/call", "hold");
 	if (n > 0 && words[0] == 'e') {
 		kill(holder, SIGKILL);
 		await("holder ended", holder);
 		holder = 0;
 	}
-	if (n > 0 && words[0] == 'k') {
-		strtok(words, " \n");
-		keep(strtok(NULL, " \n"));
-	}
+	if (n > 0 && words[0] == 'k')
+		keep();
 	if (n > 0 && words[0] == 'm')
 		suspend("mem");
 	if (n > 0 && words[0] == 'd')

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two processes that share memory by a handle, by a descriptor and by a pool, and take turns with
-// it, ordered by events that they share: as many rounds as the first argument says, 0 for no end.
-// The other process opens the memory anew now and then, by descriptors that are open all the time,
-// and one that lies in a socket for some rounds; with a second argument none is open after the
-// beginning. What both have computed is compared each round.
+// it, ordered by events that they share: as many rounds as the argument says, 0 for no end. The
+// other process opens the memory anew now and then, by descriptors that are open all the time, and
+// one that lies in a socket for some rounds. What both have computed is compared each round.
 #include "driver.h"
 #include "processes.h"
 #include <vector>
@@ -91,7 +90,6 @@ static int exported(CUmemGenericAllocationHandle handle) {
 }
 
 static int mail[2]; // where a descriptor lies for some rounds
-static bool closes;
 
 // Taken is what the other process has by descriptors.
 struct Taken {
@@ -103,10 +101,6 @@ struct Taken {
         CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)memory, posix));
         p.at[mapped] = map(handle, h.bytes, device);
         CHECKCU(cuMemRelease(handle));
-        point(p, h);
-    }
-
-    void point(Place &p, const Handles &h) {
         CUmemPoolPtrExportData data = h.pooled;
         CHECKCU(cuMemPoolImportPointer(&p.at[pooled], pool, &data));
     }
@@ -115,7 +109,6 @@ struct Taken {
     void again(Place &p, const Handles &h, CUdevice device, int memory, int pools) {
         CHECKCU(cuMemFreeAsync(p.at[pooled], p.stream));
         CHECKCU(cuStreamSynchronize(p.stream));
-        if (closes) return point(p, h);
         CHECKCU(cuMemPoolDestroy(pool));
         CHECKCU(cuMemUnmap(p.at[mapped], h.bytes));
         CHECKCU(cuMemAddressFree(p.at[mapped], h.bytes));
@@ -139,10 +132,6 @@ static void other(Peer first) {
     const int pool = first.receive(word);
     Taken taken;
     taken.take(p, h, device, descriptor, pool);
-    if (closes) {
-        close(pool);
-        close(descriptor);
-    }
     for (int i = 0; i < h.rounds || !h.rounds; i++) {
         first.hear('t');
         p.turn(true, 2 * i + 1);
@@ -157,9 +146,8 @@ static void other(Peer first) {
     CHECKCU(cuStreamSynchronize(p.stream));
 }
 
-int main(int argc, char **argv) {
+int main(int, char **argv) {
     const int rounds = atoi(argv[1]);
-    closes = argc > 2;
     REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, mail) == 0);
     Peer peer = start(other);
     const CUdevice device = openDevice();
@@ -184,13 +172,12 @@ int main(int argc, char **argv) {
     peer.send(h, descriptor);
     peer.send('p', pool);
     close(pool);
-    if (closes) close(descriptor);
 
     uint32_t want[words] = {}, has[ways][words];
     int i;
     for (i = 0; i < rounds || !rounds; i++) {
         p.turn(i > 0, 2 * i);
-        if (!closes && i % often == often / 2) { // the other process takes it some rounds later
+        if (i % often == often / 2) { // the other process takes it some rounds later
             const int sent = exported(memory);
             Peer{mail[0], 0}.send(i % (2 * often) < often ? 's' : 'o', sent);
             close(sent);

@@ -66,6 +66,9 @@ func (v *VM) Back(key string) (status uint32) {
 	v.mu.Lock()
 	v.expected = nil
 	v.mu.Unlock()
+	if err := v.config.Describe(f.Descriptors); err != nil { // it was looked at when it was read
+		v.config.Log.WithError(err).Error("descriptors of the GPU's memory are lost")
+	}
 	if itself && !v.over.Swap(true) && len(here.Programs) > 0 {
 		v.goOn(f)
 	}

@@ -15,13 +15,14 @@ import (
 
 // away is the file of a VM that was away, with programs in the channels 1 and 3.
 func away() *saving.File {
-	return &saving.File{Sum: 7, VM: "key", Programs: filed().file.Programs}
+	return &saving.File{Sum: 7, VM: "key", Programs: filed().file.Programs,
+		Descriptors: []byte("open")}
 }
 
 // TestBack: a VM whose driver has the key is the one in the file. It is resumed by hand, or by
 // itself if the device was given the file at its start; in either case it is back once.
 func TestBack(t *testing.T) {
-	want := []string{"empty", "take file", "take up 7", "reclaim 2"}
+	want := []string{"empty", "take file", "take up 7", "reclaim 2", "describe open"}
 	for _, itself := range []bool{false, true} {
 		f := &fake{offered: []int{1, 2, 3}}
 		from := away()
@@ -69,7 +70,7 @@ func TestBackWithoutPrograms(t *testing.T) {
 	}
 	f = &fake{}
 	if s := f.vm(away()).Back("key"); s != wire.StatusOk ||
-		!slices.Equal(f.did, []string{"empty"}) {
+		!slices.Equal(f.did, []string{"empty", "describe open"}) {
 		t.Fatalf("status %d, %q", s, f.did)
 	}
 }

@@ -73,9 +73,12 @@ type Config struct {
 	// without one was offered.
 	Used    func() bool
 	Reclaim func(channel int)
-	Goes    func() // the driver was told that the device is going to be away
-	Forget  func() // ends all that the device has of the guest that it served until now
-	Empty   func() // ends the warm workers
+	// Describe takes what open descriptors stand for, of a VM that is back: those of programs that
+	// aren't in the file any more stand for nothing, but their numbers stay taken.
+	Describe func(descriptors []byte) error
+	Goes     func() // the driver was told that the device is going to be away
+	Forget   func() // ends all that the device has of the guest that it served until now
+	Empty    func() // ends the warm workers
 	// Run runs a part on a goroutine of its own.
 	Run func(part string, f func())
 	Log *logrus.Entry

@@ -28,6 +28,7 @@ type fake struct {
 	run     bool // whether all queues of programs in the file do
 	status  suspend.Status
 	fails   error // of TakeFile
+	bad     error // of what descriptors stand for
 	used    bool  // a program has a worker
 	offered []int // channels in which the driver has made something available
 	did     []string
@@ -71,6 +72,10 @@ func (f *fake) vm(from *saving.File) *VM {
 	log.SetOutput(&f.log)
 	return New(Config{
 		Programs: f, Channels: f, Suspension: f, From: from,
+		Describe: func(b []byte) error {
+			f.note("describe %s", b)
+			return f.bad
+		},
 		Forget: func() { f.note("forget") }, Empty: func() { f.note("empty") },
 		Used: func() bool { return f.used }, Goes: func() { f.note("goes") },
 		Reclaim: func(channel int) { f.note("reclaim %d", channel) },

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -134,6 +135,8 @@ type File struct {
 	Sum      uint32 // of its last state
 	VM       string // by what a VM is known whose device was away; "": it wasn't
 	Programs []Filed
+	// Descriptors is what open descriptors of that VM stand for: a state of package exports.
+	Descriptors []byte
 
 	all *savedvm.File
 }
@@ -151,9 +154,13 @@ func OpenFile(from io.ReaderAt, gpu, build string) (*File, error) {
 		return nil, err
 	}
 	last := all.Last()
-	f := &File{From: from, Sum: last.Sum, VM: last.Header.VM, all: all}
+	f := &File{From: from, Sum: last.Sum, VM: last.Header.VM, Descriptors: last.Descriptors,
+		all: all}
 	if f.VM != "" && all.Behind != nil { // nobody but the file says which state is the VM's
 		return nil, all.Behind
+	}
+	if err := exports.Check(f.Descriptors); err != nil {
+		return nil, err
 	}
 	for i, p := range last.Programs {
 		f.Programs = append(f.Programs, Filed{Channel: p.Channel, PID: p.PID, Name: p.Name,

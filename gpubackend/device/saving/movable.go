@@ -12,8 +12,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// described says that descriptors are open of what nobody has.
-func (s *Saving) described() error {
+// Described says that descriptors are open of what no program has any more, which can't be saved;
+// nil: there are none.
+func (s *Saving) Described() error {
 	if s.config.Descriptors == nil || s.config.Descriptors() == 0 {
 		return nil
 	}
@@ -31,7 +32,7 @@ func (s *Saving) Movable() error {
 	if s.config.Suspension.State() != suspend.Running {
 		return nil
 	}
-	if err := s.described(); err != nil {
+	if err := s.Described(); err != nil {
 		return err
 	}
 	var mu sync.Mutex

@@ -3,6 +3,7 @@
 package saving
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ type elsewhere struct {
 func (s *Saving) save(
 	f io.Writer, is elsewhere, wrote func(bytes uint64), keep func() error,
 ) (unchanged uint64, err error) {
-	if err := s.described(); err != nil {
+	if err := s.Described(); err != nil {
 		return 0, err
 	}
 	written, list, err := s.writeAll(f, is, wrote)
@@ -49,7 +50,7 @@ func (s *Saving) save(
 	}
 	away := s.config.Known() != ""
 	if away { // a program that isn't in the file would be lost
-		err = s.others(list)
+		err = cmp.Or(s.others(list), s.Described())
 	}
 	if err == nil {
 		err = keep()
@@ -199,11 +200,19 @@ func (s *Saving) write(
 	}
 	h := s.header()
 	h.Saved = time.Now()
-	runs := 0
+	vm := savedvm.VM{Header: h, Descriptors: s.open(h)}
 	if is.origin != nil {
-		runs = is.origin.runs
+		vm.Runs = is.origin.runs
 	}
-	return savedvm.Write(to, h, sources, runs)
+	return savedvm.Write(to, vm, sources)
+}
+
+// open is what open descriptors stand for, if the record is the only one that will know.
+func (s *Saving) open(h record.Header) []byte {
+	if h.VM == "" || s.config.Open == nil {
+		return nil
+	}
+	return s.config.Open()
 }
 
 // Copy writes the VM to a stream. Nothing ends: afterwards the programs go on, here or in the

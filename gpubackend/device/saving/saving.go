@@ -160,6 +160,9 @@ type Config struct {
 	// Descriptors is how many descriptors in the VM are of memory that no program has any more,
 	// which can't be saved; nil: there never are any.
 	Descriptors func() int
+	// Open is what open descriptors stand for, for a VM whose device is going to be away; nil:
+	// there never are any.
+	Open func() []byte
 	// GoesOn is told of each worker that has begun from a record, when all have joined; nil: nobody
 	// wants to know.
 	GoesOn func(Worker)
