@@ -6,16 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // stoodStill matches what is printed when device memory was written while the programs ran: how
-// much there is, and how much was written when they had stopped.
+// much there is, how much of that wasn't in the file already, and how much was written when they
+// had stopped.
 var stoodStill = regexp.MustCompile(
-	`^suspended to the file: (\d+) bytes of device memory, in \S+\n` +
+	`^suspended to the file: (\d+) bytes of device memory(?: \((\d+) changed\))?, in \S+\n` +
 		`the programs stood still for \S+, while (\d+) bytes were written\n$`)
 
 // TestWrittenWhileProgramsRun suspends a VM to files, again and again, while a program computes:
@@ -34,8 +38,8 @@ func TestWrittenWhileProgramsRun(t *testing.T) {
 				t.Fatalf("suspend: %q", out)
 			}
 			all, _ := strconv.ParseUint(m[1], 10, 64)
-			late, _ := strconv.ParseUint(m[2], 10, 64)
-			if late > all/2 {
+			late, _ := strconv.ParseUint(m[3], 10, 64)
+			if late > all/2 || m[2] != "" {
 				t.Errorf("%d bytes of %d were written when the program had stopped", late, all)
 			}
 			p.must(t, "resume", "--from", file)
@@ -44,6 +48,53 @@ func TestWrittenWhileProgramsRun(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "state")
 		if out := p.must(t, "suspend", "--stop-first", "--to", file); stoodStill.MatchString(out) {
 			t.Errorf("suspend --stop-first: %q", out)
+		}
+		p.must(t, "resume", "--from", file)
+		p.commands(t, 300)
+	})
+}
+
+// TestWrittenAgainWhileProgramsRun suspends a VM to the file from which it was resumed, again and
+// again. A program computes, and another one, which isn't in the file yet, is written while it
+// runs: when the programs have stopped, less than half of what the file lacked is written.
+func TestWrittenAgainWhileProgramsRun(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		p := startPolicyRigOf(t, vm, "sh", "-c",
+			`"$0" 0 & while kill -0 $!; do "$0" 300 >/dev/null || exit 1; done`,
+			filepath.Join(programs, "keeps"))
+		file := filepath.Join(t.TempDir(), "state")
+		p.commands(t, 500)
+		p.must(t, "suspend", "--to", file)
+		early, rounds := 0, times(3, 20)
+		for range 5 * rounds {
+			known := map[int32]bool{}
+			p.must(t, "resume", "--from", file)
+			for _, x := range p.answer(t).Programs {
+				known[x.PID] = true
+			}
+			until(t, p.limit, "another program computes", func() bool {
+				return slices.ContainsFunc(p.answer(t).Programs, func(x admin.Program) bool {
+					return !known[x.PID] && x.Stats["commands"] > 500
+				})
+			})
+			out := p.must(t, "suspend", "--to", file)
+			m := stoodStill.FindStringSubmatch(out)
+			if m == nil || m[2] == "" { // it was written anew, or a program begins just now
+				continue
+			}
+			lacked, _ := strconv.ParseUint(m[2], 10, 64)
+			late, _ := strconv.ParseUint(m[3], 10, 64)
+			if late < lacked/2 { // the other one may have ended meanwhile
+				early++
+			}
+			if early == rounds {
+				break
+			}
+		}
+		if early < rounds {
+			t.Errorf("little was written when the programs had stopped %d times, want %d", early,
+				rounds)
 		}
 		p.must(t, "resume", "--from", file)
 		p.commands(t, 300)
@@ -92,5 +143,32 @@ func TestSuspendedToAFullDisk(t *testing.T) {
 			}
 			p.commands(t, p.commands(t, 1)["commands"]+300)
 		}
+		p.fullAgain(t)
 	})
+}
+
+// fullAgain suspends a VM again to the file from which it was resumed, on a disk that is full: the
+// command says so, and the file is what it was. With room the VM can be suspended to it.
+func (p *policyRig) fullAgain(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "full"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, 2*time.Minute, dir, "unshare", "-m", "sh", "-ec", `
+		mount -t tmpfs -o size=100M full full
+		"$0" suspend --stop-first --to full/state "$1"
+		"$0" resume --from full/state "$1"
+		cat /dev/zero >full/zero 2>/dev/null || :
+		cp full/state was
+		! "$0" suspend --to full/state "$1" || exit 1
+		cmp full/state was
+		rm full/zero
+		"$0" suspend --to full/state "$1"
+		"$0" resume --from full/state "$1"`, paracuda, p.socket)
+	if r.exit != 0 || !strings.Contains(r.stderr, "no space left") ||
+		!strings.Contains(r.stdout, "changed)") {
+		t.Errorf("exit code %d: %q, errors %q", r.exit, r.stdout, r.stderr)
+	}
+	p.commands(t, 300)
 }

@@ -142,7 +142,7 @@ var cargoes = map[Kind]cargo{
 	KindMovable: with("Turn", ""),
 	KindMoves:   with("Turn Reason", ""),
 
-	KindPrecopy:   with("Over", "Object"),
+	KindPrecopy:   with("Over Filed", "Object"),
 	KindPrecopied: with("Error Sectors Over", ""),
 
 	KindTakeOver: with("Turn", ""),

@@ -65,7 +65,7 @@ type Message struct {
 
 	// A record: its device memory is without what was copied ahead, and hasn't changed; or it is in
 	// a file, and without what that file has; or both: without what was copied to the file ahead.
-	// One in a file may get another one behind it.
+	// One in a file may get another one behind it. Copying ahead: what that file has needs no copy.
 	Ahead bool `json:"ahead,omitempty"`
 	Filed bool `json:"filed,omitempty"`
 

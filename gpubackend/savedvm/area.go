@@ -48,7 +48,8 @@ const areaFormat = 1
 // areaMagic begins an area.
 var areaMagic = [8]byte{'p', 'c', 's', 'e', 'c', 't', 'o', 'r'}
 
-// areaHeadBytes is the length of an area's head: a page, so that sectors lie on pages.
+// areaHeadBytes is the length of an area's head: a page, so that sectors lie on pages in a file
+// that begins with it.
 const areaHeadBytes = 4096
 
 // areaHead is what the head has; the rest is zero.
@@ -167,12 +168,15 @@ func (e *areaMemory) load(number uint64, room []byte) error {
 	return nil
 }
 
-// check reads the sectors that runs take. What lies before them is as much as skip.
-func (e *areaMemory) check(runs []SameRun, skip uint64) error {
+// check reads the sectors that runs take.
+func (e *areaMemory) check(runs []SameRun) error {
 	var used []uint64
 	for _, r := range runs {
-		for at := max(r.From, skip); at < r.From+r.Same; {
-			number, left := e.StretchOf(at - skip)
+		if r.where() != inArea {
+			continue
+		}
+		for at := r.at(); at < r.at()+r.Same; {
+			number, left := e.StretchOf(at)
 			if n := len(used); n == 0 || used[n-1] != number { // they are in order
 				used = append(used, number)
 			}

@@ -50,8 +50,9 @@ func TestArea(t *testing.T) {
 	const k = sectorLength
 	file, x := area(0, 'p', 'q', 'r', 's')
 	file = append(file, written(t,
-		earlySource([]SameRun{{Same: k, Own: 2}, {Same: k, From: k}}, "ow", x[2], x[0]),
-		earlySource([]SameRun{{Same: 10, From: 5}}, "", x[3]))...)
+		earlySource([]SameRun{{Same: k, From: InArea, Own: 2}, {Same: k, From: InArea | k}}, "ow",
+			x[2], x[0]),
+		earlySource([]SameRun{{Same: 10, From: InArea | 5}}, "", x[3]))...)
 	f, err := OpenFile(bytes.NewReader(file))
 	if err != nil || f.Behind != nil || len(f.States) != 1 || f.Last().End != int64(len(file)) {
 		t.Fatalf("%+v, %v", f, err)
@@ -61,13 +62,14 @@ func TestArea(t *testing.T) {
 	mustRead(t, f.Last(), first, repeat("s", 10))
 
 	behind, y := area(f.Last().End, 'v')
-	s := earlySource([]SameRun{{Same: 5, From: k}, {Same: k, From: 2*k + 2}}, "", y[0])
+	s := earlySource([]SameRun{{Same: 2, From: InArea}, {Same: 5, From: k}, {Same: k - 2,
+		From: InArea | 2, Own: 1}, {Same: 3, From: k + 5}}, "n", y[0])
 	s.Base, s.BaseBytes, s.BaseParts = &Base{Sum: f.Last().Sum}, 2*k+2, 5
 	file = append(append(file, behind...), written(t, s)...)
 	if f, err = OpenFile(bytes.NewReader(file)); err != nil || len(f.States) != 2 {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	mustRead(t, f.Last(), "owppp"+repeat("v", k))
+	mustRead(t, f.Last(), "vvowppp"+repeat("v", k-2)+"nppp")
 	mustRead(t, f.States[0], first, repeat("s", 10))
 }
 
@@ -112,7 +114,8 @@ func TestDamagedArea(t *testing.T) {
 	const k = sectorLength
 	file, x := area(0, 'p', 'q', 'r')
 	at := func(n int) int { return areaHeadBytes + n*k + 1000 }
-	file = append(file, written(t, earlySource([]SameRun{{Same: 1}, {Same: 1, From: 2*k + 7}}, "",
+	file = append(file, written(t, earlySource([]SameRun{{Same: 1, From: InArea}, {Same: 1,
+		From: InArea | (2*k + 7)}}, "",
 		x...))...)
 	f, err := OpenFile(bytes.NewReader(file))
 	if err != nil {
@@ -146,7 +149,7 @@ func TestStrangeAreas(t *testing.T) {
 		return b
 	}
 	good, x := area(0, 'p', 'q')
-	one := written(t, earlySource([]SameRun{{Same: k}}, "", x...))
+	one := written(t, earlySource([]SameRun{{Same: k, From: InArea}}, "", x...))
 	if _, err := OpenFile(bytes.NewReader(append(good, one...))); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +163,8 @@ func TestStrangeAreas(t *testing.T) {
 		return write(t, append(all, rest...))
 	}
 	same := parts()
-	same[4].content, same[5].content = string(EncodeRuns([]SameRun{{Same: 1}})), ""
+	same[4].content, same[5].content = string(EncodeRuns([]SameRun{{Same: 1,
+		From: InArea}})), ""
 	sector := string(encodeSectors([]Source{{Sectors: x[:1]}}))
 	for name, file := range map[string][]byte{
 		"another format": append(head("pcsector", 2, 2), append(good[areaHeadBytes:],
@@ -210,11 +214,14 @@ func TestStrangeWorkersOfAnArea(t *testing.T) {
 	const k = sectorLength
 	_, x := area(0, 'p', 'q')
 	for name, s := range map[string]Source{
-		"more":         earlySource([]SameRun{{Same: k + 1}}, "", x[0]),
-		"behind":       earlySource([]SameRun{{Same: 1, From: k}}, "", x[0]),
-		"without any":  earlySource([]SameRun{{Same: 1}}, ""),
-		"taken twice":  earlySource([]SameRun{{Same: 9}, {Same: 9, From: 5}}, "", x[0]),
-		"its own less": earlySource([]SameRun{{Same: 9, Own: 5}}, strings.Repeat("x", 4<<20), x[0]),
+		"more":        earlySource([]SameRun{{Same: k + 1, From: InArea}}, "", x[0]),
+		"behind":      earlySource([]SameRun{{Same: 1, From: InArea | k}}, "", x[0]),
+		"without any": earlySource([]SameRun{{Same: 1, From: InArea}}, ""),
+		"of a record": earlySource([]SameRun{{Same: 1}}, "", x[0]),
+		"taken twice": earlySource([]SameRun{{Same: 9, From: InArea}, {Same: 9,
+			From: InArea | 5}}, "", x[0]),
+		"its own less": earlySource([]SameRun{{Same: 9, From: InArea, Own: 5}},
+			strings.Repeat("x", 4<<20), x[0]),
 	} {
 		if _, err := Write(io.Discard, VM{}, []Source{s}); err == nil {
 			t.Errorf("%s: no error", name)

@@ -136,16 +136,15 @@ func (c *checking) same(r io.Reader, s record.Section) error {
 		return err
 	}
 	var err error
-	base := bytesOf(c.base())
 	c.unchanged, err = decodeUnchanged(b, c.base() != nil || c.early != nil,
-		base+c.early.bytes())
+		inEach{inRecord: bytesOf(c.base()), inArea: c.early.bytes()})
 	if c.file.runs += len(c.unchanged.runs); c.file.runs > MaxFileRuns {
 		return fmt.Errorf("%w has memory in too many parts", ErrSaved)
 	}
 	if err != nil || c.early == nil {
 		return err
 	}
-	return c.early.check(c.unchanged.runs, base)
+	return c.early.check(c.unchanged.runs)
 }
 
 // over says why a record that has ended isn't a whole record of a VM.

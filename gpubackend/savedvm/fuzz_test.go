@@ -24,8 +24,9 @@ func FuzzOpenFile(f *testing.F) {
 	f.Add(encode(f, [][]part{slices.Insert(slices.Clone(good[0]), 1,
 		part{name: DescriptorsName, content: "open"})}))
 	early, x := area(0, 'p', 'q')
-	f.Add(append(early, written(f, earlySource([]SameRun{{Same: sectorsum.Bytes, Own: 1}, {Same: 7,
-		From: sectorsum.Bytes + 2}}, "o", x...))...))
+	f.Add(append(early, written(f, earlySource([]SameRun{
+		{Same: sectorsum.Bytes, From: InArea, Own: 1},
+		{Same: 7, From: InArea | (sectorsum.Bytes + 2)}}, "o", x...))...))
 	for _, b := range []string{"", "r\x00\x00\x03f\x00\x00\x00", "r\x00\x06\x08", "a\x00\x00\x00",
 		"b\x00\x00\xff", "b\x00\x00\x01", "b\x01\x00\xfe", "c\x07\x00\x01", "f\x01\x00\x07",
 		"x\x02\x00\x01", "t\x04\x00\x04"} {
@@ -145,29 +146,33 @@ func simpleState(t *testing.T, s *State, b []byte, before [][]byte) (list []map[
 		list[x.Program-1][x.Name] = content
 	}
 	for i, p := range s.Programs {
-		var base []byte
+		var base, early []byte
 		if p.Base != nil {
-			base = bytes.Clone(before[p.Base.Number])
+			base = before[p.Base.Number]
 		}
 		for range p.Sectors {
 			at := int(binary.LittleEndian.Uint32(sectors)) * sectorsum.Bytes
-			base, sectors = append(base, area[at:][:sectorsum.Bytes]...), sectors[sectorBytes:]
+			early, sectors = append(early, area[at:][:sectorsum.Bytes]...), sectors[sectorBytes:]
 		}
-		list[i][MemoryName] = splice(t, list[i][SameName], base, list[i][MemoryName])
+		list[i][MemoryName] = splice(t, list[i][SameName], base, early, list[i][MemoryName])
 		list[i][SameName] = nil
 	}
 	return list
 }
 
-// splice is memory that runs put together from base and own.
-func splice(t *testing.T, runs, base, own []byte) (all []byte) {
+// splice is memory that runs put together from what is before it, and own.
+func splice(t *testing.T, runs, base, early, own []byte) (all []byte) {
 	t.Helper()
 	if len(runs) == 0 {
 		return own
 	}
-	taken := make([]bool, len(base))
+	takenBase, takenEarly := make([]bool, len(base)), make([]bool, len(early))
 	for ; len(runs) > 0; runs = runs[runBytes:] {
 		same, from := binary.LittleEndian.Uint64(runs), binary.LittleEndian.Uint64(runs[8:])
+		taken, base := takenBase, base
+		if from >= 1<<63 {
+			taken, base, from = takenEarly, early, from-1<<63
+		}
 		for i := range same {
 			if taken[from+i] {
 				t.Fatalf("byte %d is taken twice", from+i)

@@ -19,7 +19,7 @@ type memory struct {
 	own       *record.Content
 	unchanged unchanged
 	before    *memory     // the program's in the record before; nil: it has none
-	early     *areaMemory // the program's in the area, behind that; nil: it has none
+	early     *areaMemory // the program's in the area; nil: it has none
 	bytes     uint64      // of all of it
 	parts     int         // in which it is, at most
 }
@@ -37,7 +37,7 @@ func newMemory(
 		return nil, fmt.Errorf("%w has %d bytes of memory that has changed, not %d", ErrSaved,
 			own.Bytes(), u.own)
 	}
-	m.bytes += u.same
+	m.bytes += u.all()
 	if m.parts = 2 * len(u.runs); before != nil {
 		m.parts += before.parts
 	}
@@ -91,11 +91,12 @@ func (m *memory) merged() *merged {
 	if m.before != nil {
 		before = m.before.merged()
 	}
-	if m.early != nil {
-		before.add(m.early, 0, m.early.bytes())
-	}
 	for _, r := range m.unchanged.runs {
-		before.each(r.From, r.Same, all.add)
+		if r.where() == inArea {
+			all.add(m.early, r.at(), r.Same)
+		} else {
+			before.each(r.at(), r.Same, all.add)
+		}
 		all.add(m.own, used, r.Own)
 		used += r.Own
 	}

@@ -40,10 +40,11 @@
 // the memory that had changed. A record that is cut off or damaged is ignored, with all that
 // follow; those before it are still good. The VM knows which record is its last state, by its sum.
 //
-// Before a record there may be an area: device memory that was written while the programs ran, in
-// sectors (package sectorsum). It begins with a page, of the type areaHead and else zero; then come
-// the sectors. Which of them are whose, and their checksums, is in the record's section "sectors":
-// those of a program in the order in which it has them. A sector that isn't used may have anything.
+// Before each record there may be an area: device memory that was written while the programs ran,
+// in sectors (package sectorsum). It begins with 4096 bytes, of the type areaHead and else zero;
+// then come the sectors. Which of them are whose, and their checksums, is in the record's section
+// "sectors": those of a program in the order in which it has them. A sector that isn't used may
+// have anything.
 //
 // # Who may lie
 //
@@ -110,8 +111,7 @@ type Program struct {
 	Ahead uint64 `json:",omitempty"`
 	// Base is where the rest of its memory is, in the same file; nil: all is here.
 	Base *Base `json:",omitempty"`
-	// Sectors is how many sectors it has in the area before the record: more of its memory, behind
-	// that of the Base.
+	// Sectors is how many sectors it has in the area before the record: more of its memory.
 	Sectors int `json:",omitempty"`
 }
 

@@ -30,7 +30,8 @@ type Source struct {
 // Written is what was written.
 type Written struct {
 	Sum  uint32 // by which the record is known
-	Same uint64 // bytes of memory that are in the record before, or in the area
+	Same uint64 // bytes of memory that are in the record before
+	Area uint64 // bytes that are in the area
 }
 
 // VM is what is written of a VM besides its programs.
@@ -77,7 +78,7 @@ func Write(to io.Writer, vm VM, list []Source) (written Written, err error) {
 		if err != nil {
 			return written, fmt.Errorf("save %s (pid %d): %w", list[i].Name, list[i].PID, err)
 		}
-		written.Same += u.same
+		written.Same, written.Area = written.Same+u.same[inRecord], written.Area+u.same[inArea]
 	}
 	err = w.End()
 	written.Sum = w.Sum()
@@ -122,8 +123,8 @@ func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) (u unchan
 	}
 	early := areaMemory{list: s.Sectors}
 	c := sectionCopy{to: w, from: r, number: number, most: s.Bytes,
-		based: s.Base != nil || len(s.Sectors) > 0, base: s.BaseBytes + early.bytes(),
-		parts: s.BaseParts + 1}
+		based: s.Base != nil || len(s.Sectors) > 0,
+		have:  inEach{inRecord: s.BaseBytes, inArea: early.bytes()}, parts: s.BaseParts + 1}
 	if err := c.sections(); err != nil {
 		return u, err
 	}
@@ -140,7 +141,7 @@ type sectionCopy struct {
 	number uint32
 	most   uint64  // bytes of device memory
 	based  bool    // the program is in the record before, or in the area
-	base   uint64  // bytes of its memory there
+	have   inEach  // bytes of its memory there
 	parts  int     // in which those are, at most
 	merged *merged // all of its memory, to be copied in place of what has changed; nil: none is
 
@@ -151,7 +152,7 @@ func (c *sectionCopy) sections() error {
 	for _, x := range sections {
 		most := x.most
 		if x.name == MemoryName {
-			most = min(most, c.most-c.unchanged.same)
+			most = min(most, c.most-c.unchanged.all())
 		}
 		n, err := Next(c.from, x.name, most)
 		if err != nil {
@@ -184,15 +185,15 @@ func (c *sectionCopy) same(s record.Section) error {
 	if _, err := io.ReadFull(c.from, b); err != nil {
 		return fmt.Errorf("copy section %q: %w", s.Name, err)
 	}
-	u, err := decodeUnchanged(b, c.based, c.base)
+	u, err := decodeUnchanged(b, c.based, c.have)
 	if err != nil {
 		return err
 	}
 	if len(u.runs) > 0 && c.parts+2*len(u.runs) > MaxParts {
 		return record.ErrGrown
 	}
-	if c.unchanged = u; u.same > c.most {
-		return fmt.Errorf("%w has %d bytes of memory that are the same, of %d", ErrSaved, u.same,
+	if c.unchanged = u; u.all() > c.most {
+		return fmt.Errorf("%w has %d bytes of memory that are the same, of %d", ErrSaved, u.all(),
 			c.most)
 	}
 	if err := c.to.Begin(s); err != nil {

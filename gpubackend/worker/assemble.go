@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/faults"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/filed"
 	"github.com/paracuda/paracuda/gpubackend/worker/functions"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/green"
@@ -83,6 +84,7 @@ type rooms struct {
 	standstill *standstill.Halt
 	suspension *suspension.Suspension
 	precopied  *precopied.Copy
+	filed      *filed.Memory
 	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
 	reach      *reach.Reach

@@ -5,7 +5,6 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -13,7 +12,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
-	"github.com/paracuda/paracuda/gpubackend/worker/filed"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
 	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
@@ -43,7 +41,7 @@ func (w *Worker) makeSaving() {
 		HostMemory: w.hostMemory, Sharing: w.sharing, Imports: w.exports,
 		DeviceMemory: w.suspension,
 		Precopied:    w.precopied,
-		Filed:        filed.New(filed.Config{Driver: w.driver, Key: rand.Uint64}),
+		Filed:        w.filed,
 		Host:         w.host, Run: w.dispatch,
 		Told:  w.failure.Told,
 		Fail:  func(result gpubackend.Result) { w.failure.Restore(result, &w.table) },

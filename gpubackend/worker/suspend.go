@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/filed"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/gpubackend/worker/precopied"
 	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
@@ -22,6 +23,7 @@ func (w *Worker) makeHolding() {
 	w.precopied = precopied.New(precopied.Config{
 		Driver: w.driver, Key: rand.Uint64, Busy: w.noCopy,
 	})
+	w.filed = filed.New(filed.Config{Driver: w.driver, Key: rand.Uint64})
 	w.makeSaving()
 	w.standstill = standstill.New(standstill.Config{
 		Driver: w.driver, Contexts: w.contexts, Objects: &w.objects, Copies: w.copies,
@@ -67,7 +69,11 @@ func (w *Worker) precopy(m *handover.Message, buffer int) error {
 	case m.Over:
 		w.precopied.End()
 	case buffer >= 0:
-		err = w.precopied.Begin(buffer)
+		var known precopied.Filed
+		if m.Filed {
+			known = w.filed
+		}
+		err = w.precopied.Begin(buffer, known)
 		handover.CloseFiles([]int{buffer})
 	default:
 		answer.Sectors, answer.Over, err = w.precopied.Step()

@@ -36,10 +36,10 @@ work for every program: what is in the way is said, and then nothing is changed.
 there already must be the one from which the VM was resumed last: what has changed since is added to
 it.
 
-Device memory is written to FILE while the programs run: all of it, then what has changed meanwhile,
-until little does, or the programs change it faster than it is written. Then they stop, and the rest
-is written. With --stop-first they stop before anything is written, which takes less time in all.
-They also stop first if FILE is there already.`
+Device memory is written to FILE while the programs run: all of it that isn't there, then what has
+changed meanwhile, until little does, or the programs change it faster than it is written. Then they
+stop, and the rest is written. With --stop-first they stop before anything is written, which takes
+less time in all.`
 
 const resumeText = `Moves the device memory of a suspended VM in again, and has its programs go
 on. SOCKET is the device's control socket. Where the GPU has too little memory now, nothing is
@@ -237,14 +237,14 @@ func report(name, socket string, r admin.Request, show io.Writer, ask asked) err
 	}
 	took := a.Moved.Took.Round(time.Millisecond)
 	switch {
-	case r.Suspend && r.File && a.Moved.Early > 0:
-		fmt.Fprintf(cli.Stdout, "suspended to the file: %d bytes of device memory, in %v\n"+
-			"the programs stood still for %v, while %d bytes were written\n", a.Moved.Bytes,
-			(a.Moved.Ran + a.Moved.Took).Round(time.Millisecond), took,
-			a.Moved.Bytes-a.Moved.Early)
 	case r.Suspend && r.File:
 		fmt.Fprintf(cli.Stdout, "suspended to the file: %d bytes of device memory%s, in %v\n",
-			a.Moved.Bytes, changed(a.Moved), took)
+			a.Moved.Bytes, changed(a.Moved), (a.Moved.Ran + a.Moved.Took).Round(time.Millisecond))
+		if a.Moved.Ran > 0 {
+			fmt.Fprintf(cli.Stdout,
+				"the programs stood still for %v, while %d bytes were written\n", took,
+				a.Moved.Bytes-a.Moved.Unchanged-a.Moved.Early)
+		}
 	case r.Suspend:
 		fmt.Fprintf(cli.Stdout, "suspended: %d bytes moved out%s, %d bytes stay, in %v\n",
 			a.Moved.Bytes, changed(a.Moved), a.Moved.Stays, took)

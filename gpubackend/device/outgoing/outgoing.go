@@ -86,7 +86,7 @@ func (s *session) Take(p passes.Program, addresses []uint64, b []byte) error {
 func (o *Outgoing) Send(c precopy.Conn, tell func(Progress)) (bytes uint64, err error) {
 	s := &session{config: &o.config, number: 1 + rand.Uint64N(1<<63), stop: make(chan struct{}),
 		stopped: make(chan struct{}), result: make(chan error, 1)}
-	if s.copies, err = o.config.Passes.Begin(s); err != nil {
+	if s.copies, err = o.config.Passes.Begin(s, nil); err != nil {
 		return 0, fmt.Errorf("send device memory ahead: %w", err)
 	}
 	o.mu.Lock()

@@ -45,9 +45,9 @@ const (
 // Worker is the worker of a program. It is compared by identity.
 type Worker interface {
 	// Precopy makes it copy sectors into the buffer. It returns which, and whether a pass is over.
-	// With a new buffer it begins anew, and copies none. An error that is ErrNone says that it has
-	// copied none.
-	Precopy(buffer *os.File) (sectors []uint64, over bool, err error)
+	// With a new buffer it begins anew, and copies none; with filed, what is in the file that its
+	// program went on from needs no copy. An error that is ErrNone says that it has copied none.
+	Precopy(buffer *os.File, filed bool) (sectors []uint64, over bool, err error)
 	// PrecopyOver says that nothing is copied any more.
 	PrecopyOver()
 }
@@ -91,6 +91,7 @@ func New(c Config) *Passes { return &Passes{config: c} }
 type Session struct {
 	of      *Passes
 	to      Sink
+	filed   func(Worker) bool
 	workers map[Worker]*copied
 	space   []byte // for what was in a buffer
 }
@@ -106,12 +107,13 @@ type copied struct {
 // mostSteps is how many steps of one worker make a pass at most: a TiB.
 const mostSteps = 1 << 18
 
-// Begin begins a session, which must be closed.
-func (p *Passes) Begin(to Sink) (*Session, error) {
+// Begin begins a session, which must be closed. filed says of which workers the sink has what was
+// in the file from which their programs went on; nil: of none.
+func (p *Passes) Begin(to Sink, filed func(Worker) bool) (*Session, error) {
 	if !p.busy.CompareAndSwap(false, true) {
 		return nil, ErrBusy
 	}
-	return &Session{of: p, to: to, workers: map[Worker]*copied{},
+	return &Session{of: p, to: to, filed: filed, workers: map[Worker]*copied{},
 		space: overlap.Take(bufferBytes)}, nil
 }
 
@@ -172,7 +174,7 @@ func (s *Session) step(p Program) (over bool, err error) {
 	if err != nil || c.fails {
 		return true, err
 	}
-	sectors, over, err := p.Worker.Precopy(nil)
+	sectors, over, err := p.Worker.Precopy(nil, false)
 	switch {
 	case errors.Is(err, ErrNone): // perhaps in the next pass
 		return true, nil
@@ -217,7 +219,7 @@ func (s *Session) begin(w Worker) (*copied, error) {
 	}
 	c := &copied{buffer: os.NewFile(uintptr(fd), "precopy")}
 	s.workers[w] = c
-	if _, _, err := w.Precopy(c.buffer); err != nil {
+	if _, _, err := w.Precopy(c.buffer, s.filed != nil && s.filed(w)); err != nil {
 		c.fails = true
 		s.of.config.Log.WithError(err).Debug("device memory of a program isn't copied ahead")
 	}

@@ -47,7 +47,7 @@ func newRig(t *testing.T, list ...*passestest.Worker) *rig {
 	r.Passes = New(Config{Log: logrus.NewEntry(logrus.New()),
 		Programs: func() []Program { return r.programs }})
 	var err error
-	if r.session, err = r.Begin(&r.sink); err != nil {
+	if r.session, err = r.Begin(&r.sink, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -94,7 +94,7 @@ func TestPasses(t *testing.T) {
 		r.session.Has(7) {
 		t.Error("it isn't known whose memory was copied")
 	}
-	if _, err := r.Begin(&r.sink); !errors.Is(err, ErrBusy) {
+	if _, err := r.Begin(&r.sink, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second one: %v", err)
 	}
 	if begun, over := a.Told(); begun != 1 || over != 0 {
@@ -104,11 +104,32 @@ func TestPasses(t *testing.T) {
 	if begun, over := a.Told(); begun != 1 || over != 1 {
 		t.Errorf("told to begin %d times, that it is over %d times", begun, over)
 	}
-	again, err := r.Begin(&r.sink)
+	again, err := r.Begin(&r.sink, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again.Close()
+}
+
+// TestFiled: a worker whose memory the sink has from a file copies only what has changed since;
+// others copy all.
+func TestFiled(t *testing.T) {
+	a, b, c := passestest.New(1, 2, 3), passestest.New(4, 5), passestest.New(6)
+	r := newRig(t, a, b, c)
+	r.session.Close()
+	a.File()
+	b.File()
+	a.Write(1, 9)
+	var err error
+	r.session, err = r.Begin(&r.sink, func(w Worker) bool { return w != Worker(b) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.pass(t)
+	want := map[string]byte{"0 1": 9, "1 0": 4, "1 1": 5, "2 0": 6}
+	if !maps.Equal(r.sink.has, want) {
+		t.Errorf("copied: %v", r.sink.has)
+	}
 }
 
 // TestStops: a pass ends before the step at which it is to.

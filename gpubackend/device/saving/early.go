@@ -21,9 +21,11 @@ import (
 )
 
 // early is device memory that is written to a file while the programs run. A sector that is copied
-// again takes its old place.
+// again takes its old place. If the programs went on from this file, it is written behind what the
+// file has, and only what has changed since.
 type early struct {
 	file     *os.File
+	origin   *origin // nil: the file has nothing
 	area     savedvm.Area
 	copies   *passes.Session
 	programs map[passes.Worker]map[uint64]savedvm.Sector // by address
@@ -103,11 +105,23 @@ func (e *early) passes(stop <-chan struct{}) error {
 			return err
 		}
 		last = e.written.Load() - begin
-		if last <= uint64(e.area.Sectors)*sectorsum.Bytes/fewPart {
+		if last <= e.all()/fewPart {
 			return nil
 		}
 	}
 	return nil
+}
+
+// all is about how much memory the programs have.
+func (e *early) all() uint64 {
+	return max(uint64(e.area.Sectors)*sectorsum.Bytes, e.origin.bytes())
+}
+
+// filed says whether the file has had memory of a worker's program.
+func (e *early) filed(w passes.Worker) bool {
+	x, ok := w.(Worker)
+	base, _ := e.origin.of(x)
+	return ok && base != nil
 }
 
 // end writes the area's head, when nothing more is copied.
@@ -131,19 +145,21 @@ func (e *early) of(w Worker) (list []savedvm.Sector) {
 	return list
 }
 
-// writeEarly writes device memory to a file without content while the programs run, for as long as
-// awaited returns nil. It returns nil if nothing is to be written before the programs stop.
+// writeEarly writes device memory to a file while the programs run, for as long as awaited returns
+// nil: to one without content, or behind that of the one they went on from. It returns nil if
+// nothing is to be written before the programs stop.
 func (s *Saving) writeEarly(
 	f *os.File, awaited func() error, tell func(suspend.Progress),
 ) (*early, error) {
-	if id, ok := identify(f); !ok || id.bytes > 0 || s.config.Passes == nil ||
+	to, origin, err := s.behind(f)
+	if err != nil || s.config.Passes == nil ||
 		s.config.Suspension.State() != suspend.Running || s.Movable() != nil {
 		return nil, nil // what is going to be refused is refused at once
 	}
 	begin := time.Now()
-	e := &early{file: f, programs: map[passes.Worker]map[uint64]savedvm.Sector{}}
-	var err error
-	if e.copies, err = s.config.Passes.Begin(e); err != nil {
+	e := &early{file: f, origin: origin, area: savedvm.Area{Start: to.start},
+		programs: map[passes.Worker]map[uint64]savedvm.Sector{}}
+	if e.copies, err = s.config.Passes.Begin(e, e.filed); err != nil {
 		return nil, nil // memory goes somewhere else just now, and all to the file at once
 	}
 	err = s.attended(awaited, tell, e)
@@ -152,7 +168,7 @@ func (s *Saving) writeEarly(
 	}
 	if err != nil || e.area.Sectors == 0 {
 		e.copies.Close()
-		return nil, errors.Join(err, f.Truncate(0))
+		return nil, errors.Join(err, s.takeBack(to, origin))
 	}
 	e.took = time.Since(begin)
 	return e, nil

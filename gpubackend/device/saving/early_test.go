@@ -30,13 +30,13 @@ type earlyMemory struct {
 }
 
 // Precopy implements passes.Worker.
-func (w *fakeWorker) Precopy(buffer *os.File) ([]uint64, bool, error) {
+func (w *fakeWorker) Precopy(buffer *os.File, filed bool) ([]uint64, bool, error) {
 	e := w.early
 	if buffer == nil && e.runs != nil {
 		e.steps++
 		e.runs(e.steps)
 	}
-	return e.Precopy(buffer)
+	return e.Precopy(buffer, filed)
 }
 
 // PrecopyOver implements passes.Worker.
@@ -47,9 +47,13 @@ func (e *earlyMemory) compared(rest savedvm.Rest) (c savedvm.Whereabouts) {
 	for i := range e.Sectors() {
 		at := uint64(i) * sectorsum.Bytes
 		p := gpubackend.Piece{Address: passestest.Base + at, Bytes: sectorsum.Bytes}
-		if rest == savedvm.Early && !slices.Contains(e.Changed(), i) {
+		copied, filed, n := e.Where(i)
+		switch {
+		case rest == savedvm.Early && copied:
+			c.Has(p, savedvm.InArea|uint64(n)*sectorsum.Bytes)
+		case rest != savedvm.Nowhere && filed:
 			c.Has(p, at)
-		} else {
+		default:
 			c.Lacks(p)
 		}
 	}
@@ -57,7 +61,7 @@ func (e *earlyMemory) compared(rest savedvm.Rest) (c savedvm.Whereabouts) {
 }
 
 func (e *earlyMemory) same(rest savedvm.Rest) string {
-	if rest != savedvm.Early {
+	if rest == savedvm.Nowhere {
 		return ""
 	}
 	return string(savedvm.EncodeRuns(e.compared(rest).Runs))
@@ -177,25 +181,6 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyThenBehind: a file with memory that was written early can get another state.
-func TestEarlyThenBehind(t *testing.T) {
-	a := numbers(20)
-	v, f := newRunning(t, a)
-	if _, err := v.Save(f, false, kept, kept, silent); err != nil {
-		t.Fatal(err)
-	}
-	v.mustHave(f, a)
-	v.workers[0].early = nil // its memory is a text, of which the file has the first byte
-	m, err := v.Save(f, false, kept, kept, silent)
-	if err != nil || m.Unchanged != 1 || m.Early != 0 {
-		t.Fatalf("%+v, %v", m, err)
-	}
-	v.made = nil
-	if _, err := v.Load(f, silent); err != nil || v.made[0].memory != "\x01" {
-		t.Errorf("%q, %v", v.made[0].memory, err)
-	}
-}
-
 // TestChangesFaster: the programs stop when they change memory faster than it is written.
 func TestChangesFaster(t *testing.T) {
 	a := numbers(40)
@@ -271,7 +256,7 @@ func TestNotEarly(t *testing.T) {
 	for name, change := range map[string]func(v *fakeVM) (awaited func() error){
 		"wanted": func(*fakeVM) func() error { return nil },
 		"busy": func(v *fakeVM) func() error {
-			if _, err := v.config.Passes.Begin(nil); err != nil {
+			if _, err := v.config.Passes.Begin(nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			return kept

@@ -109,7 +109,7 @@ func (s *Saving) behind(f *os.File) (*rewritable, *origin, error) {
 	return to, b, b.most()
 }
 
-// takeBack takes away what was written behind what a file had.
+// takeBack takes away what was written behind what a file had; nil: it had nothing.
 func (s *Saving) takeBack(f *rewritable, b *origin) error {
 	if err := f.anew(); err != nil {
 		return fmt.Errorf("what was written to the file stays in it: %w", err)
@@ -117,10 +117,21 @@ func (s *Saving) takeBack(f *rewritable, b *origin) error {
 	id, _ := identify(f.File)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b == s.origin && id.bytes == b.file.bytes {
+	if b != nil && b == s.origin && id.bytes == b.file.bytes {
 		b.file = id // it has been written to, and is what it was
 	}
 	return nil
+}
+
+// bytes is how much device memory the state has.
+func (b *origin) bytes() (n uint64) {
+	if b == nil {
+		return 0
+	}
+	for _, p := range b.programs {
+		n += p.bytes
+	}
+	return n
 }
 
 // of is what the state has of a worker's program, nil if it has nothing.

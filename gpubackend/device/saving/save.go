@@ -28,25 +28,24 @@ type leaving struct {
 type elsewhere struct {
 	ahead  Ahead   // at another device process
 	origin *origin // in the states that the file had
-	early  *early  // in the file, before this state
+	early  *early  // in the file, right before this state
 	// there were programs when the suspend began
 	programs bool
 }
 
-// save writes the VM, and ends its workers if the file is kept. It says how much device memory the
-// file had already.
+// save writes the VM, and ends its workers if the file is kept.
 func (s *Saving) save(
 	f io.Writer, is elsewhere, wrote func(bytes uint64), keep func() error,
-) (unchanged uint64, err error) {
+) (written savedvm.Written, err error) {
 	if err := s.Described(); err != nil {
-		return 0, err
+		return written, err
 	}
 	written, list, err := s.writeAll(f, is, wrote)
 	if err == nil && is.programs && len(list) == 0 && !s.dooms() {
 		err = errAllEnded
 	}
 	if err != nil {
-		return 0, err
+		return written, err
 	}
 	away := s.config.Known() != ""
 	if away { // a program that isn't in the file would be lost
@@ -56,7 +55,7 @@ func (s *Saving) save(
 		err = keep()
 	}
 	if err != nil {
-		return 0, err
+		return written, err
 	}
 	s.mu.Lock()
 	s.sum, s.away = written.Sum, away
@@ -78,9 +77,9 @@ func (s *Saving) save(
 	s.mu.Unlock()
 	s.noted()
 	if left == 0 && len(list) > 0 {
-		return 0, errAllEnded
+		return written, errAllEnded
 	}
-	return written.Same, nil
+	return written, nil
 }
 
 // dooms says whether a program is going to be ended, since its work goes on.

@@ -16,7 +16,8 @@
 //
 // Save writes the programs to a file:
 //
-//  1. If that is wanted, device memory is written while the programs run (early.go).
+//  1. If that is wanted, device memory is written while the programs run (early.go): all, or what
+//     the file lacks from which they went on.
 //  2. The programs stop. Each worker writes its program to a socket, and package savedvm writes
 //     that to the file: behind what was there, if the programs went on from this file (origin.go).
 //     If a program ends meanwhile, the file is begun anew. Device memory stays where it is.
@@ -262,16 +263,16 @@ func (s *Saving) header() record.Header {
 // that is too much by now, so that another file is to take its place. With kill, programs whose
 // work goes on are ended, too, and aren't in the file.
 //
-// Unless awaited is nil, device memory is written to a file without content while the programs run,
-// for as long as awaited returns nil, and they stop when most of it is there. awaited is called
-// after tell.
+// Unless awaited is nil, device memory is written while the programs run, for as long as awaited
+// returns nil, and they stop when most of it is there. awaited is called after tell.
 func (s *Saving) Save(
 	f io.Writer, kill bool, awaited, keep func() error, tell func(suspend.Progress),
 ) (m suspend.Moved, err error) {
 	file, ok := f.(*os.File)
 	if !ok {
 		return s.config.Suspension.Save(kill, func(wrote func(uint64)) (uint64, error) {
-			return s.save(f, elsewhere{}, wrote, keep)
+			written, err := s.save(f, elsewhere{}, wrote, keep)
+			return written.Same, err
 		}, tell)
 	}
 	programs := len(s.config.Serving()) > 0
@@ -289,11 +290,11 @@ func (s *Saving) Save(
 		if err != nil {
 			return 0, err
 		}
-		unchanged, err := s.save(to, elsewhere{origin: b, programs: programs}, wrote, keep)
+		written, err := s.save(to, elsewhere{origin: b, programs: programs}, wrote, keep)
 		if err != nil && b != nil {
 			err = errors.Join(err, s.takeBack(to, b))
 		}
-		return unchanged, err
+		return written.Same, err
 	}, tell)
 }
 
@@ -303,21 +304,25 @@ func (s *Saving) saveBehind(
 ) (suspend.Moved, error) {
 	defer e.copies.Close()
 	to := &rewritable{File: e.file, start: e.area.End(), at: e.area.End()}
-	kept := false
+	is := elsewhere{origin: e.origin, early: e, programs: programs}
+	kept, ahead := false, uint64(0)
 	m, err := s.config.Suspension.Save(kill, func(wrote func(uint64)) (uint64, error) {
-		return s.save(to, elsewhere{early: e, programs: programs}, wrote, func() error {
+		written, err := s.save(to, is, wrote, func() error {
 			err := keep()
 			kept = err == nil
 			return err
 		})
+		ahead = written.Area
+		return written.Same, err
 	}, tell)
 	switch {
 	case err != nil && !kept:
-		return m, errors.Join(err, e.file.Truncate(0))
+		to.start = e.area.Start
+		return m, errors.Join(err, s.takeBack(to, e.origin))
 	case err != nil:
 		return m, err
 	}
-	m.Early, m.Unchanged, m.Ran = m.Unchanged, 0, e.took
+	m.Early, m.Ran = ahead, e.took
 	return m, nil
 }
 

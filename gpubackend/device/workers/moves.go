@@ -187,8 +187,10 @@ func (w *Worker) Join() error {
 }
 
 // Precopy implements passes.Worker.
-func (w *Worker) Precopy(buffer *os.File) (sectors []uint64, over bool, err error) {
-	m, fds := handover.Message{Kind: handover.KindPrecopy}, []int(nil)
+func (w *Worker) Precopy(
+	buffer *os.File, filed bool,
+) (sectors []uint64, over bool, err error) {
+	m, fds := handover.Message{Kind: handover.KindPrecopy, Filed: filed}, []int(nil)
 	if buffer != nil {
 		m.Files.Object, fds = true, []int{int(buffer.Fd())}
 	}

@@ -76,6 +76,23 @@ func (m *Memory) Note(list []gpubackend.Piece) {
 	})
 }
 
+// Stored is a sector that the file has.
+type Stored struct {
+	Address, Sum uint64
+	At           uint64 // in what the file has of the program's memory
+}
+
+// Sectors are all that the file has, and the key of their sums.
+func (m *Memory) Sectors() (key uint64, list []Stored) {
+	for _, p := range m.pieces {
+		for i, sum := range p.sums {
+			at := uint64(i) * sectorsum.Bytes
+			list = append(list, Stored{p.Address + at, sum, p.at + at})
+		}
+	}
+	return m.key, list
+}
+
 // Compare says what of pieces, one behind the other, is in the file, and what isn't: nil runs say
 // that nothing is.
 func (m *Memory) Compare(

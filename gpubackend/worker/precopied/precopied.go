@@ -4,9 +4,11 @@
 // migrated or suspended to a file, and says at the end what the copies lack.
 //
 // Memory is copied in sectors, pass by pass (Step): in the first pass all, in each later one those
-// that have changed since they were copied. Changes are found by sums (package sectorsum): nothing
-// watches writes to memory. A copy that was made while a kernel wrote to the sector has a mix; its
-// sum is that of the mix, so the next look finds a difference.
+// that have changed since they were copied. What is in the file that the program went on from
+// (package filed) needs no copy, if it goes to the same file, and hasn't changed since. Changes are
+// found by sums (package sectorsum): nothing watches writes to memory. A copy that was made while a
+// kernel wrote to the sector has a mix; its sum is that of the mix, so the next look finds a
+// difference.
 //
 // Who has the copies knows them by their addresses (Changed), or by their order (Early): that of
 // the addresses of all sectors that were copied, whether or not there is memory at them now.
@@ -24,8 +26,8 @@ package precopied
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +36,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
+	"github.com/paracuda/paracuda/gpubackend/worker/filed"
+	"github.com/paracuda/paracuda/gpubackend/worker/sectors"
 )
 
 // BufferBytes is how large the buffer is.
@@ -66,7 +70,7 @@ type Copy struct {
 	Config
 	buffer []byte                  // nil: there is none
 	key    uint64                  // of the sums
-	sums   map[uint64]copiedSector // of the sectors that were copied, by address
+	sums   map[uint64]copiedSector // of the sectors that were copied, or are filed, by address
 	cursor uint64                  // of the pass: memory before it was looked at
 	blind  bool                    // nothing can be compared, as work goes on for long
 }
@@ -74,7 +78,9 @@ type Copy struct {
 // copiedSector is a sector of which there is a copy.
 type copiedSector struct {
 	sum   uint64
-	known bool // the sum is the copy's
+	known bool   // the sum is the copy's
+	filed bool   // the file has had it before, and none was made
+	at    uint64 // where the file has it, in the program's memory
 }
 
 // New returns a Copy of nothing.
@@ -83,8 +89,9 @@ func New(c Config) *Copy { return &Copy{Config: c} }
 // errNone says that no copying was begun.
 var errNone = errors.New("no memory is copied ahead")
 
-// Begin begins anew, without copies. The buffer is the file's content.
-func (c *Copy) Begin(fd int) error {
+// Begin begins anew, without copies. The buffer is the file's content. Unless filed is nil, what
+// that has needs none.
+func (c *Copy) Begin(fd int, filed Filed) error {
 	c.End()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Size != BufferBytes {
@@ -96,7 +103,26 @@ func (c *Copy) Begin(fd int) error {
 	}
 	c.buffer, c.key, c.sums, c.cursor = b, c.Key(), map[uint64]copiedSector{}, 0
 	c.blind = false
+	if filed != nil {
+		c.take(filed)
+	}
 	return nil
+}
+
+// Filed is the memory in the file that the program went on from: filed.Memory.
+type Filed interface {
+	Sectors() (key uint64, list []filed.Stored)
+}
+
+// take notes what the file has.
+func (c *Copy) take(f Filed) {
+	key, list := f.Sectors()
+	c.key = key
+	for _, s := range list {
+		if s.Address%sectorsum.Bytes == 0 {
+			c.sums[s.Address] = copiedSector{sum: s.Sum, known: true, filed: true, at: s.At}
+		}
+	}
 }
 
 // End forgets all copies, and the buffer.
@@ -170,7 +196,8 @@ func (c *Copy) next(list []gpubackend.Piece) (sectors []uint64, over bool) {
 	return sectors, true
 }
 
-// differ are the sectors without a copy, or whose copy is out of date: all, if that can't be told.
+// differ are the sectors without a copy, or whose copy is out of date: if that can't be told all,
+// but for those that the file has.
 func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
 	var known []gpubackend.Piece
 	for _, at := range sectors {
@@ -179,14 +206,14 @@ func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
 		}
 	}
 	if len(known) == 0 || c.blind {
-		return sectors, nil
+		return c.copied(sectors), nil
 	}
 	sums := make([]uint64, gpubackend.PieceBytes(known)/sectorsum.Bytes)
 	switch r := c.Driver.SumPieces(c.key, known, sums); r {
 	case gpubackend.Success:
 	case gpubackend.NotReady:
 		c.blind = true
-		return sectors, nil
+		return c.copied(sectors), nil
 	default:
 		return nil, fmt.Errorf("compare device memory: %w", r.Err())
 	}
@@ -200,6 +227,17 @@ func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
 		other = append(other, at)
 	}
 	return other, nil
+}
+
+// copied are the sectors but for those that are filed. If these have changed, they are copied when
+// the program stands still, as is what they are compared with then.
+func (c *Copy) copied(sectors []uint64) (list []uint64) {
+	for _, at := range sectors {
+		if !c.sums[at].filed {
+			list = append(list, at)
+		}
+	}
+	return list
 }
 
 func piece(sector uint64) gpubackend.Piece {
@@ -229,7 +267,7 @@ func (c *Copy) copy(sectors []uint64) error {
 		return nil
 	})
 	for i, at := range sectors {
-		c.sums[at] = copiedSector{sums[i], true}
+		c.sums[at] = copiedSector{sum: sums[i], known: true}
 	}
 	return nil
 }
@@ -254,25 +292,47 @@ func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, e
 	return changed, err
 }
 
-// Early says what the copies, which lie one behind the other, have of pieces to which nothing is
-// written now, and what they lack. nil runs say that they have nothing.
+// Early says what the copies, which lie one behind the other, and the file have of pieces to which
+// nothing is written now, and what they lack. nil runs say that they have nothing.
 func (c *Copy) Early(
 	pieces []gpubackend.Piece,
 ) (runs []savedvm.SameRun, rest []gpubackend.Piece, err error) {
-	addresses := slices.Sorted(maps.Keys(c.sums))
+	var addresses, filed []uint64 // filed: those that are the same
+	for at, x := range c.sums {
+		if !x.filed {
+			addresses = append(addresses, at)
+		}
+	}
+	slices.Sort(addresses)
 	var all savedvm.Whereabouts
 	err = c.compare(pieces, func(p gpubackend.Piece, same bool) {
-		if !same {
+		x := c.sums[p.Address]
+		switch {
+		case !same:
 			all.Lacks(p)
-			return
+		case x.filed:
+			all.Has(p, x.at)
+			filed = append(filed, p.Address)
+		default:
+			n, _ := slices.BinarySearch(addresses, p.Address)
+			all.Has(p, savedvm.InArea|uint64(n)*sectorsum.Bytes)
 		}
-		n, _ := slices.BinarySearch(addresses, p.Address)
-		all.Has(p, uint64(n)*sectorsum.Bytes)
 	})
-	if err != nil || all.Useless() {
+	if err != nil || all.Useless() || !c.agrees(filed) {
 		return nil, pieces, err
 	}
 	return all.Runs, all.Rest, nil
+}
+
+// agrees says whether this process comes to the same sum of a sector that chance takes: those that
+// are filed were compared by the GPU's sums alone.
+func (c *Copy) agrees(list []uint64) bool {
+	if len(list) == 0 {
+		return true
+	}
+	at := list[rand.IntN(len(list))]
+	defer c.Driver.EndCopies()
+	return sectors.Agrees(c.Driver, c.key, at, c.sums[at].sum)
 }
 
 // compare says of each sector of pieces, and of each piece without whole sectors, whether there is

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
@@ -26,6 +27,7 @@ type device struct {
 	fails  gpubackend.Result
 	copies bool // it has been copied, and EndCopies hasn't come yet
 	works  bool // for long
+	wrong  bool // all sums are 7
 	asked  int  // for sums
 }
 
@@ -62,6 +64,11 @@ func (d *device) SumPieces(key uint64, list []gpubackend.Piece, sums []uint64) g
 		}
 		n := len(b) / sectorsum.Bytes
 		sectorsum.Each(key, b, sums[:n])
+		for i := range sums[:n] {
+			if d.wrong {
+				sums[i] = 7
+			}
+		}
 		sums = sums[n:]
 	}
 	return d.fails
@@ -95,6 +102,7 @@ type rig struct {
 	file   int
 	busy   error
 	has    map[uint64][]byte // sectors, by address
+	filed  []byte            // what the file has
 }
 
 func newRig(t *testing.T) *rig {
@@ -119,7 +127,7 @@ func newRig(t *testing.T) *rig {
 	for i, sectors := range []int{8, 40, 3} {
 		r.piece(base+uint64(i)<<30, sectors)
 	}
-	if err := r.Begin(r.file); err != nil {
+	if err := r.Begin(r.file, nil); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -193,8 +201,9 @@ func (r *rig) mustEnd(changed uint64) {
 	}
 }
 
-// early makes the memory from the copies, in the order of their addresses, and what they lack.
-func (r *rig) early() {
+// early makes the memory from the copies, in the order of their addresses, the file, and what they
+// lack: so much is said.
+func (r *rig) early() (lack uint64) {
 	r.t.Helper()
 	pieces := r.device.PresentPieces()
 	runs, rest, err := r.Early(pieces)
@@ -217,12 +226,17 @@ func (r *rig) early() {
 		got = own
 	}
 	for _, x := range runs {
-		got = append(got, copies[x.From:][:x.Same]...)
+		from := r.filed
+		if x.From >= savedvm.InArea {
+			from, x.From = copies, x.From-savedvm.InArea
+		}
+		got = append(got, from[x.From:][:x.Same]...)
 		got, own = append(got, own[:x.Own]...), own[x.Own:]
 	}
 	if !bytes.Equal(got, want) {
 		r.t.Fatalf("%d bytes are others than %d", len(got), len(want))
 	}
+	return gpubackend.PieceBytes(rest)
 }
 
 // TestPasses: all is copied once, then what has changed, and at the end what has changed since.
@@ -377,11 +391,11 @@ func TestNotNow(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 	for _, fd := range []int{-1, 0} {
-		if r.Begin(fd) == nil {
+		if r.Begin(fd, nil) == nil {
 			t.Errorf("file %d is a buffer", fd)
 		}
 	}
-	if err := r.Begin(r.file); err != nil {
+	if err := r.Begin(r.file, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.has = map[uint64][]byte{}

@@ -51,10 +51,16 @@ func agrees(d Driver, key uint64, list []gpubackend.Piece, sums []uint64) bool {
 			at -= p.Bytes
 			continue
 		}
-		sector := make([]byte, sectorsum.Bytes)
-		piece := gpubackend.Piece{Address: p.Address + at, Bytes: sectorsum.Bytes}
-		r := d.SavePieces([]gpubackend.Piece{piece}, sector)
-		return r == gpubackend.Success && sectorsum.Of(key, sector) == sums[n]
+		return Agrees(d, key, p.Address+at, sums[n])
 	}
 	return false
+}
+
+// Agrees says whether this process comes to that sum of a sector, too. Who asks ends the driver's
+// copies.
+func Agrees(d Driver, key, address, sum uint64) bool {
+	sector := make([]byte, sectorsum.Bytes)
+	piece := gpubackend.Piece{Address: address, Bytes: sectorsum.Bytes}
+	r := d.SavePieces([]gpubackend.Piece{piece}, sector)
+	return r == gpubackend.Success && sectorsum.Of(key, sector) == sum
 }

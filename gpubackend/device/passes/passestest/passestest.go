@@ -21,7 +21,9 @@ const Base = 1 << 44
 type Worker struct {
 	mu      sync.Mutex
 	sectors []byte
+	filed   []byte // what the file has of it, from which the program went on; nil: nothing
 	dirty   []bool
+	ahead   []bool // those that were copied
 	next    int
 	buffer  int
 	begun   int
@@ -31,16 +33,23 @@ type Worker struct {
 
 // New returns one with these sectors.
 func New(sectors ...byte) *Worker {
-	return &Worker{sectors: sectors, dirty: make([]bool, len(sectors)), buffer: -1}
+	return &Worker{sectors: sectors, dirty: make([]bool, len(sectors)),
+		ahead: make([]bool, len(sectors)), buffer: -1}
 }
 
+// File notes that the program goes on from a file that has its sectors.
+func (w *Worker) File() { w.filed = bytes.Clone(w.sectors) }
+
 // Precopy implements passes.Worker.
-func (w *Worker) Precopy(buffer *os.File) (sectors []uint64, over bool, err error) {
+func (w *Worker) Precopy(
+	buffer *os.File, filed bool,
+) (sectors []uint64, over bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if buffer != nil {
 		for i := range w.dirty {
-			w.dirty[i] = true
+			w.dirty[i] = !filed || w.filed == nil || w.filed[i] != w.sectors[i]
+			w.ahead[i] = false
 		}
 		w.next = 0
 		w.begun++
@@ -56,7 +65,7 @@ func (w *Worker) Precopy(buffer *os.File) (sectors []uint64, over bool, err erro
 			if _, err := unix.Pwrite(w.buffer, b, 0); err != nil {
 				return nil, false, err
 			}
-			w.dirty[w.next] = false
+			w.dirty[w.next], w.ahead[w.next] = false, true
 			sectors = []uint64{Base + uint64(w.next)*sectorsum.Bytes}
 			w.next++
 			break
@@ -90,16 +99,19 @@ func (w *Worker) Says(f func() ([]uint64, bool, error)) {
 	w.says = f
 }
 
-// Changed are the numbers of the sectors that have changed since they were copied.
-func (w *Worker) Changed() (list []int) {
+// Where tells of each sector where its content is: in a copy, with the number among these; in the
+// file; or nowhere.
+func (w *Worker) Where(sector int) (copied, filed bool, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, dirty := range w.dirty {
-		if dirty {
-			list = append(list, i)
+	for _, is := range w.ahead[:sector] {
+		if is {
+			number++
 		}
 	}
-	return list
+	copied = w.ahead[sector] && !w.dirty[sector]
+	filed = !w.ahead[sector] && w.filed != nil && w.filed[sector] == w.sectors[sector]
+	return copied, filed, number
 }
 
 // Sectors are what it has, a byte for each sector.
