@@ -7,10 +7,12 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -40,6 +42,38 @@ func TestColdProgram(t *testing.T) {
 		v.starts(2*i+2, i+1)
 		v.closeChannel(0)
 		v.reap(1, 3)
+	}
+}
+
+// TestReplacedWithoutACold: no other process takes this one's place while a program waits for a
+// worker that is to begin cold.
+func TestReplacedWithoutACold(t *testing.T) {
+	replaced := make(chan struct{}, 1)
+	v := newVMOf(t, Config{Spawn: &processes{}, Timeouts: patient, Replace: func() error {
+		replaced <- struct{}{}
+		return nil
+	}})
+	for _, awaits := range []bool{false, true} {
+		if awaits {
+			v.dev.channels.AwaitsCold(2, 0, workers.Program{PID: 7})
+		}
+		ended := make(chan error)
+		go func() { ended <- v.dev.replace()() }()
+		if awaits {
+			select {
+			case <-replaced:
+				t.Fatal("replaced while a worker is awaited")
+			case <-time.After(2 * coldLook):
+			}
+			v.dev.channels.Close(2)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		<-replaced
+	}
+	if newVMOf(t, Config{Spawn: &processes{}}).dev.replace() != nil {
+		t.Error("a device without a keeper can be replaced")
 	}
 }
 

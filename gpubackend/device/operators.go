@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,11 +23,31 @@ func (d *Device) ServeAdmin(l net.Listener) {
 		MayChange: d.place.MayChange,
 		Suspend:   d.suspension.Suspend, Resume: d.suspension.Resume,
 		SuspendKilling: d.suspension.SuspendKilling,
-		Trouble:        d.config.Trouble, Version: d.config.Build, Replace: d.config.Replace,
+		Trouble:        d.config.Trouble, Version: d.config.Build, Replace: d.replace(),
 		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, MayGo: d.away.Prepare,
 		PrecopyTo: d.precopyTo, PrecopyFrom: d.precopyFrom,
 		Expect: d.expect, Guard: d.guard, Log: d.log,
 	}).Serve(l)
+}
+
+// Before another process takes this one's place, workers that are to begin cold are awaited for so
+// long: one of an older version may not know of programs that have lost a warm worker.
+const (
+	coldPatience = 5 * time.Second // less than a client waits for an answer
+	coldLook     = 10 * time.Millisecond
+)
+
+// replace returns what makes another process take this one's place; nil: that isn't possible.
+func (d *Device) replace() func() error {
+	if d.config.Replace == nil {
+		return nil
+	}
+	return func() error {
+		for begin := time.Now(); d.channels.AnyAwaited() && time.Since(begin) < coldPatience; {
+			time.Sleep(coldLook)
+		}
+		return d.config.Replace()
+	}
 }
 
 // expect takes the file of a VM that was away, which the caller closes.

@@ -4,6 +4,7 @@ package channels
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
@@ -101,6 +102,13 @@ func (t *Table) Awaited(index int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.list[index].cold != nil
+}
+
+// AnyAwaited says whether a worker is about to be started for any channel.
+func (t *Table) AnyAwaited() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.list, func(c *channel) bool { return c.cold != nil })
 }
 
 // Arrived is told that a worker that started bare has its program. It counts as paused, at the
