@@ -89,21 +89,35 @@ static bool paracuda_handle_release(struct paracuda_handle *h)
 	return true;
 }
 
+/* The first handle that nobody has any more: any, or one whose request may have no answer yet. */
+static struct paracuda_handle *paracuda_handle_dropped(struct paracuda_device *dev, bool begun)
+{
+	struct paracuda_handle *h, *found = NULL;
+
+	spin_lock(&dev->handles.lock);
+	list_for_each_entry(h, &dev->handles.dropped, node) {
+		if (h->begun || !begun) {
+			found = h;
+			break;
+		}
+	}
+	spin_unlock(&dev->handles.lock);
+	return found;
+}
+
 /*
  * Ends the handles that nobody has any more. It is work, so that who closes a descriptor doesn't
- * wait for the host. It doesn't wait for a device that is away, either, but begins again then.
+ * wait for the host. It doesn't wait for a device that is away, either, but begins again then; what
+ * has been asked is answered before that goes.
  */
 void paracuda_drop_work(struct work_struct *work)
 {
 	struct paracuda_device *dev = container_of(work, struct paracuda_device, handles.drop);
 	struct paracuda_handle *h;
 
-	for (;;) {
-		spin_lock(&dev->handles.lock);
-		h = list_first_entry_or_null(&dev->handles.dropped, struct paracuda_handle, node);
-		spin_unlock(&dev->handles.lock);
-		if (!h || !paracuda_handle_release(h))
-			break;
+	while ((h = paracuda_handle_dropped(dev, true)))
+		paracuda_handle_granted(h);
+	while ((h = paracuda_handle_dropped(dev, false)) && paracuda_handle_release(h)) {
 		spin_lock(&dev->handles.lock);
 		list_del(&h->node);
 		spin_unlock(&dev->handles.lock);
