@@ -66,8 +66,8 @@ func TestWrittenAgainWhileProgramsRun(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "state")
 		p.commands(t, 500)
 		p.must(t, "suspend", "--to", file)
-		early, rounds := 0, times(3, 20)
-		for range 5 * rounds {
+		early, rounds := 0, times(1, 10)
+		for range 40 * rounds { // the more load, the more is left when they stop
 			known := map[int32]bool{}
 			p.must(t, "resume", "--from", file)
 			for _, x := range p.answer(t).Programs {
