@@ -5,7 +5,6 @@ package saving
 import (
 	"bytes"
 	"errors"
-	"io"
 	"os"
 	"testing"
 
@@ -187,15 +186,6 @@ func TestDiedEarlyBehind(t *testing.T) {
 	v.mustRunOn(f, a)
 }
 
-func contentOf(t *testing.T, f *os.File) []byte {
-	t.Helper()
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // TestEarlyBehindInVain: if nobody waits any more, a worker fails, or the file isn't kept, the file
 // is what it was, the programs run on, and can be suspended to it still.
 func TestEarlyBehindInVain(t *testing.T) {
@@ -241,18 +231,11 @@ func TestEarlyBehindInVain(t *testing.T) {
 func TestNoRoomEarlyBehind(t *testing.T) {
 	a := numbers(20)
 	v, _ := newRunning(t, a)
-	fd, err := unix.MemfdCreate("state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := os.NewFile(uintptr(fd), "state")
-	t.Cleanup(func() { f.Close() })
+	f := fileThatFills(t)
 	v.mustSaveTo(f, 0)
 	v.mustRunOn(f, a)
 	old := contentOf(t, f)
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW); err != nil {
-		t.Fatal(err)
-	}
+	fill(t, f)
 	v.change(0, 3, a)
 	v.atTheStop(func() { t.Error("the program stood still") })
 	if _, err := v.Save(f, false, kept, kept, silent); !errors.Is(err, unix.EPERM) ||

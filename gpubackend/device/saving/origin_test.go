@@ -53,6 +53,15 @@ func (v *fakeVM) mustGoOn(f io.ReaderAt, memory ...string) {
 	}
 }
 
+func contentOf(t *testing.T, f *os.File) []byte {
+	t.Helper()
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func sizeOf(t *testing.T, f *os.File) int64 {
 	t.Helper()
 	info, err := f.Stat()
@@ -86,10 +95,7 @@ func TestSavedBehind(t *testing.T) {
 func TestNotKeptBehind(t *testing.T) {
 	v, f := inFile(t, "a", "b")
 	v.mustGoOn(f, "a", "b")
-	old, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := contentOf(t, f)
 	refuse := func() error { return errNo }
 	if _, err := v.Save(f, false, nil, refuse, silent); !errors.Is(err, errNo) {
 		t.Fatalf("not kept: %v", err)
@@ -99,32 +105,43 @@ func TestNotKeptBehind(t *testing.T) {
 		t.Fatalf("one fails: %v", err)
 	}
 	v.workers[1].fails = nil
-	now, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
-	if err != nil || !bytes.Equal(old, now) {
-		t.Fatalf("it has %d bytes, and had %d, %v", len(now), len(old), err)
+	if now := contentOf(t, f); !bytes.Equal(old, now) {
+		t.Fatalf("it has %d bytes, and had %d", len(now), len(old))
 	}
 	v.mustRun("0a", "1b")
 	v.mustSaveTo(f, 2)
 	v.mustGoOn(f, "a", "b")
 }
 
-// TestNoRoomBehind: a file with no room for more is what it was, and the VM runs on. It can go on
-// from there still, and be suspended to another file.
-func TestNoRoomBehind(t *testing.T) {
-	v := newVM(t, "a", "b")
+// fileThatFills is a file without content, which fill leaves no room for more.
+func fileThatFills(t *testing.T) *os.File {
+	t.Helper()
 	fd, err := unix.MemfdCreate("state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := os.NewFile(uintptr(fd), "state")
 	t.Cleanup(func() { f.Close() })
-	v.mustSaveTo(f, 0)
-	v.mustGoOn(f, "a", "b")
-	size := sizeOf(t, f)
+	return f
+}
+
+func fill(t *testing.T, f *os.File) {
+	t.Helper()
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW); err != nil {
 		t.Fatal(err)
 	}
-	_, err = v.Save(f, false, nil, kept, silent)
+}
+
+// TestNoRoomBehind: a file with no room for more is what it was, and the VM runs on. It can go on
+// from there still, and be suspended to another file.
+func TestNoRoomBehind(t *testing.T) {
+	v := newVM(t, "a", "b")
+	f := fileThatFills(t)
+	v.mustSaveTo(f, 0)
+	v.mustGoOn(f, "a", "b")
+	size := sizeOf(t, f)
+	fill(t, f)
+	_, err := v.Save(f, false, nil, kept, silent)
 	if !errors.Is(err, unix.EPERM) || sizeOf(t, f) != size {
 		t.Fatalf("%d bytes, not %d, %v", sizeOf(t, f), size, err)
 	}
@@ -195,10 +212,7 @@ func TestOtherFiles(t *testing.T) {
 	mustNot("written to since", v, "0a", "1b")
 
 	v, f = inFile(t, "a", "b")
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<30))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := contentOf(t, f)
 	v.mustGoOn(bytes.NewReader(b), "a", "b")
 	mustNot("not the one that it went on from", v, "0a", "1b")
 }
