@@ -54,19 +54,26 @@ func TestWrittenWhileProgramsRun(t *testing.T) {
 	})
 }
 
+// startComingAndGoing starts a VM in which a program computes all the time, and others so many
+// rounds, one after the other.
+func startComingAndGoing(t *testing.T, vm frontEnd, rounds int) *policyRig {
+	t.Helper()
+	return startPolicyRigOf(t, vm, "sh", "-c",
+		`"$0" 0 & while kill -0 $!; do "$0" "$1" >/dev/null || exit 1; done`,
+		filepath.Join(programs, "keeps"), strconv.Itoa(rounds))
+}
+
 // TestWrittenAgainWhileProgramsRun suspends a VM to the file from which it was resumed, again and
 // again. A program computes, and another one, which isn't in the file yet, is written while it
 // runs: when the programs have stopped, less than half of what the file lacked is written.
 func TestWrittenAgainWhileProgramsRun(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		p := startPolicyRigOf(t, vm, "sh", "-c",
-			`"$0" 0 & while kill -0 $!; do "$0" 300 >/dev/null || exit 1; done`,
-			filepath.Join(programs, "keeps"))
+		p := startComingAndGoing(t, vm, 300)
 		file := filepath.Join(t.TempDir(), "state")
 		p.commands(t, 500)
 		p.must(t, "suspend", "--to", file)
-		early, rounds := 0, times(1, 10)
+		early, rounds := 0, times(3, 20)
 		for range 40 * rounds { // the more load, the more is left when they stop
 			known := map[int32]bool{}
 			p.must(t, "resume", "--from", file)
@@ -106,9 +113,7 @@ func TestWrittenAgainWhileProgramsRun(t *testing.T) {
 func TestProgramsEndWhileTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		p := startPolicyRigOf(t, vm, "sh", "-c",
-			`"$0" 0 & while kill -0 $!; do "$0" 100 >/dev/null || exit 1; done`,
-			filepath.Join(programs, "keeps"))
+		p := startComingAndGoing(t, vm, 100)
 		p.commands(t, 500)
 		for range times(6, 50) {
 			file := filepath.Join(t.TempDir(), "state")
