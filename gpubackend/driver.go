@@ -86,6 +86,9 @@ type Launching interface {
 	// Launch queues a kernel. The parameters are packed as the function's record lays them out;
 	// they are copied before Launch returns.
 	Launch(l *Launch) Result
+	// LaunchDevices queues a kernel on several devices, in streams of their contexts. Their blocks
+	// can wait for one another, and ask the device about all of them (CUDA 12's multi_grid).
+	LaunchDevices(ls []Launch, flags uint32) Result
 	// LaunchAll queues kernels without attributes, in order, all in one stream of the current
 	// context. It returns how many it queued: all of them unless result says why the next one
 	// failed.

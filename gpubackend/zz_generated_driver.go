@@ -70,6 +70,7 @@ const (
 	OpOccupancyMaxActiveClusters                         Op = 450
 	OpOccupancyMaxPotentialClusterSize                   Op = 451
 	OpLaunchKernel                                       Op = 320
+	OpLaunchCooperativeKernelMultiDevice                 Op = 321
 	OpTensorMapEncode                                    Op = 452
 	OpModuleGetFunctionCount                             Op = 453
 	OpModuleEnumerateFunctions                           Op = 454
@@ -287,6 +288,7 @@ var opNames = map[Op]string{
 	450: "cuOccupancyMaxActiveClusters",
 	451: "cuOccupancyMaxPotentialClusterSize",
 	320: "cuLaunchKernel",
+	321: "cuLaunchCooperativeKernelMultiDevice",
 	452: "TensorMapEncode",
 	453: "cuModuleGetFunctionCount",
 	454: "cuModuleEnumerateFunctions",

@@ -28,7 +28,9 @@ func TestNamedGPUs(t *testing.T) {
 // TestTwoGPUs runs the programs that need two GPUs.
 func TestTwoGPUs(t *testing.T) {
 	t.Parallel()
-	all := slices.DeleteFunc(readPrograms(t), func(p program) bool { return !p.has("two") })
+	all := slices.DeleteFunc(readPrograms(t), func(p program) bool {
+		return !p.has("two") || p.has("gpu")
+	})
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		var jobs []job
 		for _, p := range all {

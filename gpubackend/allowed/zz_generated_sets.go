@@ -12,6 +12,7 @@ var (
 	CacheConfig           = Set{numbers: 0xf}
 	SharedConfig          = Set{numbers: 0x7}
 	FunctionAttribute     = Set{numbers: 0xfb00}
+	MultiDeviceFlags      = Set{bits: 0x3}
 	OccupancyFlags        = Set{bits: 0x1}
 	StreamFlags           = Set{bits: 0x1}
 	EventFlags            = Set{bits: 0x7}
@@ -60,6 +61,7 @@ var All = map[string]Set{
 	"cache_config":            CacheConfig,
 	"shared_config":           SharedConfig,
 	"function_attribute":      FunctionAttribute,
+	"multi_device_flags":      MultiDeviceFlags,
 	"occupancy_flags":         OccupancyFlags,
 	"stream_flags":            StreamFlags,
 	"event_flags":             EventFlags,

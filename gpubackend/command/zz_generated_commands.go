@@ -14,12 +14,14 @@ import (
 
 // The constants of gpubackend/api/commands.def.
 const (
-	BoxHtod        = 0 // kinds
-	BoxDtoh        = 1
-	BoxDtod        = 2
-	MaxDescribed   = 16  // resources of one descriptor
-	MaxMemOps      = 256 // of a node
-	MaxAccessDescs = 64  // of a node
+	MaxLaunchDevices = 64    // of one launch
+	MaxDevicesBytes  = 32768 // of all its parameters
+	BoxHtod          = 0     // kinds
+	BoxDtoh          = 1
+	BoxDtod          = 2
+	MaxDescribed     = 16  // resources of one descriptor
+	MaxMemOps        = 256 // of a node
+	MaxAccessDescs   = 64  // of a node
 )
 
 // Hello is command HELLO of commands.def.
@@ -417,6 +419,63 @@ func (c *LaunchKernel) Append(b []byte) []byte {
 	b = append(b, c.Parameters...)
 	b = pad(b)
 	b = append(b, c.Attributes...)
+	return b
+}
+
+// LaunchCooperativeKernelMultiDevice is command cuLaunchCooperativeKernelMultiDevice of
+// commands.def. A kernel of one shape on several devices, if their driver does that: devices whose
+// attribute COOPERATIVE_MULTI_DEVICE_LAUNCH is 0 answer CUDA_ERROR_NOT_SUPPORTED.
+type LaunchCooperativeKernelMultiDevice struct {
+	Flags          uint64
+	Count          uint64
+	ParameterBytes uint64
+	// with guest's handles, and the number of bytes of its parameters in place of pointers to them
+	Entries    []byte
+	Parameters []byte // packed, those of each entry from a multiple of 8 on
+}
+
+// LaunchCooperativeKernelMultiDeviceWords is how many words LaunchCooperativeKernelMultiDevice has
+// before its tails.
+const LaunchCooperativeKernelMultiDeviceWords = 3
+
+// Decode reads and checks cuLaunchCooperativeKernelMultiDevice. words is a copy of the words, body
+// all behind the header.
+func (c *LaunchCooperativeKernelMultiDevice) Decode(words []uint64, body []byte) bool {
+	if len(words) < LaunchCooperativeKernelMultiDeviceWords || len(body) < 8*LaunchCooperativeKernelMultiDeviceWords {
+		return false
+	}
+	c.Flags = words[0]
+	c.Count = words[1]
+	c.ParameterBytes = words[2]
+	if !allowed.MultiDeviceFlags.Has(c.Flags) || c.Count > MaxLaunchDevices || c.Count < 1 || c.ParameterBytes > MaxDevicesBytes {
+		return false
+	}
+	rest, ok := body[8*LaunchCooperativeKernelMultiDeviceWords:], false
+	if c.Entries, rest, ok = cut(rest, uint64(c.Count)*cudaabi.LaunchParamsSize); !ok {
+		return false
+	}
+	if c.Parameters, _, ok = cut(rest, uint64(c.ParameterBytes)); !ok {
+		return false
+	}
+	return true
+}
+
+// DecodeLaunchCooperativeKernelMultiDevice returns what Decode reads.
+func DecodeLaunchCooperativeKernelMultiDevice(words []uint64, body []byte) (c LaunchCooperativeKernelMultiDevice, ok bool) {
+	if !c.Decode(words, body) {
+		return LaunchCooperativeKernelMultiDevice{}, false
+	}
+	return c, true
+}
+
+// Append writes the words and tails of c behind b.
+func (c *LaunchCooperativeKernelMultiDevice) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, c.Flags)
+	b = binary.LittleEndian.AppendUint64(b, c.Count)
+	b = binary.LittleEndian.AppendUint64(b, c.ParameterBytes)
+	b = append(b, c.Entries...)
+	b = pad(b)
+	b = append(b, c.Parameters...)
 	return b
 }
 
@@ -3061,6 +3120,7 @@ var Layouts = map[uint16]Layout{
 	402: {Name: "cuStreamSynchronize", Words: StreamSynchronizeWords, NoContext: false},
 	409: {Name: "cuEventSynchronize", Words: EventSynchronizeWords, NoContext: false},
 	320: {Name: "cuLaunchKernel", Words: LaunchKernelWords, NoContext: false},
+	321: {Name: "cuLaunchCooperativeKernelMultiDevice", Words: LaunchCooperativeKernelMultiDeviceWords, NoContext: false},
 	411: {Name: "HostFunc", Words: HostFuncWords, NoContext: false},
 	343: {Name: "HostRegister", Words: HostRegisterWords, NoContext: true},
 	344: {Name: "HostUnregister", Words: HostUnregisterWords, NoContext: true},

@@ -49,6 +49,10 @@ var roundTrips = []struct {
 		c, ok := DecodeLaunchKernel(words, body)
 		return c.Append(nil), ok
 	}},
+	{"cuLaunchCooperativeKernelMultiDevice", func(words []uint64, body []byte) ([]byte, bool) {
+		c, ok := DecodeLaunchCooperativeKernelMultiDevice(words, body)
+		return c.Append(nil), ok
+	}},
 	{"HostFunc", func(words []uint64, body []byte) ([]byte, bool) {
 		c, ok := DecodeHostFunc(words, body)
 		return c.Append(nil), ok

@@ -19,7 +19,6 @@ var masked = []struct {
 	{92, 0, "CAN_USE_STREAM_MEM_OPS_V1: memory operations in streams exist only in their second version"},
 	{93, 0, "CAN_USE_64_BIT_STREAM_MEM_OPS_V1: as attribute 92"},
 	{94, 0, "CAN_USE_STREAM_WAIT_VALUE_NOR_V1: as attribute 92"},
-	{96, 0, "COOPERATIVE_MULTI_DEVICE_LAUNCH: kernels can't ask CUDA about all devices (multi_grid), and CUDA 13 has removed the function"},
 	{98, 0, "CAN_FLUSH_REMOTE_WRITES: no other device writes to the memory of these"},
 	{99, 1, "HOST_REGISTER_SUPPORTED: by MAP chains"},
 	{100, 0, "PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES: as PAGEABLE_MEMORY_ACCESS"},

@@ -96,6 +96,9 @@ func (f *fakeDriver) LaunchAll(ls []gpubackend.Launch) (int, gpubackend.Result) 
 	}
 	return len(ls), gpubackend.Success
 }
+func (f *fakeDriver) LaunchDevices([]gpubackend.Launch, uint32) gpubackend.Result {
+	return gpubackend.NotSupported
+}
 func (f *fakeDriver) Copy(_, _, _ uint64, _ gpubackend.Stream) gpubackend.Result {
 	return gpubackend.Success
 }

@@ -15,6 +15,7 @@
 //	                       given work
 //	library_cgo.go         one call: a frame of words in C memory (call.h, call.c)
 //	scratch_cgo.go         launches, put together in C memory and queued many at a time
+//	multidevice.go         a launch on several devices
 //	series_cgo.go          launches as a CUDA graph, patched and launched again (series.h, series.c)
 //	names.c                files by which the driver would name its threads
 //	clustermap_cgo.go      the export table that cuBLASLt reads

@@ -4,7 +4,9 @@ package driver_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -154,6 +156,50 @@ func TestPack(t *testing.T) {
 	n := d.Pack(list)
 	if done, r := d.Submit(n); done != 4 || r != gpubackend.LaunchOutOfResources {
 		t.Errorf("%d queued, result %d", done, r)
+	}
+}
+
+// TestLaunchDevices: each entry gets its own parameters, one by one.
+func TestLaunchDevices(t *testing.T) {
+	d := drivertest.Open(t)
+	memory := cmem.Allocate(64)
+	defer memory.Free()
+	f := load(t, d, "vector_add")
+	list := make([]gpubackend.Launch, 2)
+	offsets := make([][]uint32, len(list))
+	for i := range list {
+		l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+		at := memory.Address() + uint64(32*i)
+		for _, word := range []uint64{at, at + 4, at + 8} { // two addends, and their sum
+			l.Parameters = binary.LittleEndian.AppendUint64(l.Parameters, word)
+		}
+		l.Parameters = binary.LittleEndian.AppendUint32(l.Parameters, 1)
+		for k, number := range []float32{float32(i), 2} {
+			binary.LittleEndian.PutUint32(memory.Bytes()[32*i+4*k:], math.Float32bits(number))
+		}
+		list[i] = l
+		var ok bool
+		if offsets[i], ok = d.Offsets(f, l.Parameters); !ok {
+			t.Fatal("the function has other parameters")
+		}
+	}
+	must(t, "launch", d.LaunchDevices(list, offsets, 3))
+	for i := range list {
+		sum := math.Float32frombits(binary.LittleEndian.Uint32(memory.Bytes()[32*i+8:]))
+		if sum != float32(i)+2 {
+			t.Errorf("entry %d: %v", i, sum)
+		}
+	}
+	empty := load(t, d, "empty")
+	none := gpubackend.Launch{Function: empty, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+	must(t, "no parameters", d.LaunchDevices([]gpubackend.Launch{none}, [][]uint32{{}}, 0))
+	none.Grid[0] = 0
+	want(t, "no blocks", d.LaunchDevices([]gpubackend.Launch{none}, [][]uint32{{}}, 0),
+		gpubackend.InvalidValue)
+	for _, bytes := range []int{0, 27, 29} {
+		if _, ok := d.Offsets(f, make([]byte, bytes)); ok {
+			t.Errorf("%d bytes are the function's parameters", bytes)
+		}
 	}
 }
 

@@ -55,13 +55,20 @@ func (d Launches) FuncOffsets(f gpubackend.Function, packed []byte) []uint32 {
 	if len(packed) == 0 {
 		return nil
 	}
+	offsets, _ := d.Offsets(f, packed)
+	return offsets
+}
+
+// Offsets is where each parameter of a function lies among the packed ones. false: those aren't the
+// function's.
+func (d Launches) Offsets(f gpubackend.Function, packed []byte) (offsets []uint32, ok bool) {
 	layout, end, r := d.parameters(symFuncGetParamInfo, uint64(f))
 	if r != gpubackend.Success || int(end) != len(packed) {
-		return nil
+		return nil, false
 	}
-	offsets := make([]uint32, len(layout)/8)
+	offsets = make([]uint32, len(layout)/8)
 	for i := range offsets {
 		offsets[i] = binary.LittleEndian.Uint32(layout[8*i:])
 	}
-	return offsets
+	return offsets, true
 }

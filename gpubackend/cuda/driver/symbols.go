@@ -70,6 +70,7 @@ const (
 	symSurfObjectCreate
 	symMemRetain
 	symGetExportTable
+	symLaunchDevices
 
 	// Of series, in the order that CanMakeSeries relies on.
 	symSeriesCreate
@@ -203,6 +204,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symSurfObjectCreate - generatedSymbols:                 "cuSurfObjectCreate",
 	symMemRetain - generatedSymbols:                        "cuMemRetainAllocationHandle",
 	symGetExportTable - generatedSymbols:                   "cuGetExportTable",
+	symLaunchDevices - generatedSymbols:                    "cuLaunchCooperativeKernelMultiDevice",
 
 	symSeriesCreate - generatedSymbols:      "cuGraphCreate",
 	symSeriesAddKernel - generatedSymbols:   "cuGraphAddKernelNode_v2",

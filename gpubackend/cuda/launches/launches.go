@@ -16,6 +16,8 @@ type Calls interface {
 	Attributes(from []byte) []byte
 	LaunchKernel(l *gpubackend.Launch, attributes []byte, offsets []uint32) gpubackend.Result
 	FuncOffsets(f gpubackend.Function, packed []byte) []uint32
+	Offsets(f gpubackend.Function, packed []byte) (offsets []uint32, ok bool)
+	LaunchDevices(ls []gpubackend.Launch, offsets [][]uint32, flags uint32) gpubackend.Result
 	Pack(ls []gpubackend.Launch) int
 	Submit(n int) (done int, r gpubackend.Result)
 	Touch(s gpubackend.Stream)

@@ -19,6 +19,7 @@ type fake struct {
 	packed     []byte
 	offsets    int // asked for
 	touched    []gpubackend.Stream
+	together   int // entries of a launch on several devices
 
 	plain, replayed, patched int // launches
 	built, freed             int // series
@@ -36,6 +37,18 @@ func (f *fake) LaunchKernel(_ *gpubackend.Launch, _ []byte, offsets []uint32) gp
 }
 
 func (f *fake) FuncOffsets(gpubackend.Function, []byte) []uint32 { return []uint32{0} }
+
+// Offsets are those of one parameter of 12 bytes.
+func (f *fake) Offsets(_ gpubackend.Function, packed []byte) ([]uint32, bool) {
+	return []uint32{0}, len(packed) == 12
+}
+
+func (f *fake) LaunchDevices(
+	ls []gpubackend.Launch, offsets [][]uint32, _ uint32,
+) gpubackend.Result {
+	f.together, f.offsets = len(ls), len(offsets)
+	return gpubackend.Success
+}
 
 func (f *fake) Pack(ls []gpubackend.Launch) (n int) {
 	f.packed = nil

@@ -13,3 +13,9 @@ func (x *Launches) LaunchAll(ls []gpubackend.Launch) (queued int, result gpuback
 	}
 	return len(ls), gpubackend.Success
 }
+
+// LaunchDevices implements gpubackend.Driver. Kernels can't ask this device about others, as its
+// attribute COOPERATIVE_MULTI_DEVICE_LAUNCH says.
+func (*Launches) LaunchDevices([]gpubackend.Launch, uint32) gpubackend.Result {
+	return gpubackend.NotSupported
+}

@@ -18,6 +18,7 @@ import (
 type Driver interface {
 	Launch(l *gpubackend.Launch) gpubackend.Result
 	LaunchAll(ls []gpubackend.Launch) (queued int, result gpubackend.Result)
+	LaunchDevices(ls []gpubackend.Launch, flags uint32) gpubackend.Result
 }
 
 // Streams finds a stream that the guest names.
@@ -69,7 +70,10 @@ func New(c Config) *Launcher { return &Launcher{Config: c} }
 
 // Handlers are the commands that a Launcher executes.
 func (b *Launcher) Handlers() call.Handlers {
-	return call.Handlers{gpubackend.OpLaunchKernel: {Run: b.launch}}
+	return call.Handlers{
+		gpubackend.OpLaunchKernel:                       {Run: b.launch},
+		gpubackend.OpLaunchCooperativeKernelMultiDevice: {Run: b.launchDevices},
+	}
 }
 
 // launch takes a launch. It is executed together with those that follow, or at once if it must be.

@@ -19,6 +19,8 @@ type fakeDriver struct {
 	launched []gpubackend.Launch
 	batches  []int
 	forget   bool
+	together []gpubackend.Launch // on several devices
+	flags    uint32
 }
 
 func (d *fakeDriver) Launch(l *gpubackend.Launch) gpubackend.Result {
@@ -43,6 +45,11 @@ func (d *fakeDriver) LaunchAll(ls []gpubackend.Launch) (int, gpubackend.Result) 
 		}
 	}
 	return len(ls), gpubackend.Success
+}
+
+func (d *fakeDriver) LaunchDevices(ls []gpubackend.Launch, flags uint32) gpubackend.Result {
+	d.together, d.flags = ls, flags
+	return gpubackend.Success
 }
 
 // fakeHandles takes numbers from 100 on for handles of functions and streams.

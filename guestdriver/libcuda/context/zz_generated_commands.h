@@ -162,6 +162,22 @@ static inline CUresult call_cuLaunchKernel(const struct args_cuLaunchKernel *a)
 	return channel_call(&r, NULL, 0);
 }
 
+/* A kernel of one shape on several devices, if their driver does that: devices whose attribute
+ * COOPERATIVE_MULTI_DEVICE_LAUNCH is 0 answer CUDA_ERROR_NOT_SUPPORTED. */
+static inline void request_cuLaunchCooperativeKernelMultiDevice(struct request *r, const struct args_cuLaunchCooperativeKernelMultiDevice *a)
+{
+	request_init(r, OP_cuLaunchCooperativeKernelMultiDevice);
+	words_cuLaunchCooperativeKernelMultiDevice(r, a);
+}
+
+static inline CUresult call_cuLaunchCooperativeKernelMultiDevice(const struct args_cuLaunchCooperativeKernelMultiDevice *a)
+{
+	struct request r;
+
+	request_cuLaunchCooperativeKernelMultiDevice(&r, a);
+	return channel_call(&r, NULL, 0);
+}
+
 /* The stream waits here until the guest has run the function, which slot HOST_SLOT announces
  * (docs/protocol.md). */
 static inline void request_HostFunc(struct request *r, uint64_t stream, uint64_t token)

@@ -158,6 +158,30 @@ static int run_images(const struct paracuda_command *c, const uint8_t *at, const
 	}
 }
 
+static int launch_devices(const uint8_t *at, const uint64_t *w)
+{
+	const uint64_t n = w[AT_cuLaunchCooperativeKernelMultiDevice_count],
+		       bytes = w[AT_cuLaunchCooperativeKernelMultiDevice_parameter_bytes];
+	const uint8_t *entries = at + sizeof(struct paracuda_command) +
+				 AT_cuLaunchCooperativeKernelMultiDevice_entries * sizeof(*w);
+	size_t used = 0;
+
+	if (!fake.together)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	for (uint64_t i = 0; i < n; i++) {
+		CUDA_LAUNCH_PARAMS entry;
+
+		memcpy(&entry, entries + i * sizeof(entry), sizeof(entry));
+		if (used + (size_t)(uintptr_t)entry.kernelParams > bytes)
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy(&fake.parameters, entries + n * sizeof(entry) + used,
+		       sizeof(fake.parameters));
+		used += ((size_t)(uintptr_t)entry.kernelParams + 7) & ~(size_t)7;
+		fake.entries++;
+	}
+	return used == bytes ? 0 : CUDA_ERROR_INVALID_VALUE;
+}
+
 int fake_code(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w, uint64_t *out,
 	      unsigned *outs)
 {
@@ -196,6 +220,8 @@ int fake_code(const struct paracuda_command *c, const uint8_t *at, const uint64_
 		return 0;
 	case OP_cuLaunchKernel:
 		return launch(at, w);
+	case OP_cuLaunchCooperativeKernelMultiDevice:
+		return launch_devices(at, w);
 	default:
 		return run_images(c, at, w, out, outs);
 	}

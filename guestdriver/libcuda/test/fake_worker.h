@@ -23,6 +23,7 @@ struct fake {
 	int post_error; /* atomic: what async_error says for the next command without REPLY */
 	uint32_t devices;
 	bool linked; /* they have NVLinks and a fabric */
+	bool together; /* one command launches kernels on several of them */
 	struct paracuda_inventory_pair pair[FAKE_PAIRED * FAKE_PAIRED]; /* ways among so few */
 	uint32_t driver_version;
 	uint32_t stall_us; /* pause before each batch */
@@ -49,6 +50,8 @@ struct fake {
 	size_t pinned, most_pinned; /* bytes */
 	unsigned parts, joins, syncs;
 	unsigned keeps; /* HostKeep */
+	unsigned entries; /* of launches on several devices */
+	uint64_t parameters; /* of the last entry, the first word */
 	unsigned opens; /* of memory of other processes */
 	unsigned ops[1024]; /* commands by op */
 	char environment[4096];

@@ -167,9 +167,53 @@ static void several_devices(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 3, 0));
 }
 
+/* One command launches all of them. If the worker's driver can't do that, each has its own. */
+static void all_together(CUcontext here, CUcontext there)
+{
+	uint64_t word[] = { 0x1111, 0x2222 };
+	void *parameters[2][4];
+	CUDA_LAUNCH_PARAMS list[2];
+
+	for (int i = 0; i < 2; i++) {
+		CHECK_IS(0, cuCtxSetCurrent(i ? there : here));
+		for (int k = 0; k < 3; k++)
+			parameters[i][k] = &word[i];
+		parameters[i][3] = &zero;
+		list[i] = (CUDA_LAUNCH_PARAMS){ .function = function(1024),
+						.gridDimX = 4,
+						.gridDimY = 1,
+						.gridDimZ = 1,
+						.blockDimX = 32,
+						.blockDimY = 1,
+						.blockDimZ = 1,
+						.kernelParams = parameters[i] };
+		CHECK_IS(0, cuStreamCreate(&list[i].hStream, 0));
+	}
+	for (int can = 0; can < 2; can++) {
+		unsigned launches = fake.launches;
+
+		fake.together = can;
+		CHECK_IS(0, cuLaunchCooperativeKernelMultiDevice(list, 2, 3));
+		for (int i = 0; i < 2; i++)
+			CHECK_IS(0, cuStreamSynchronize(list[i].hStream));
+		CHECK_IS(can ? 0 : 2, fake.launches - launches);
+		CHECK_IS(can ? 2 : 0, fake.entries);
+	}
+	CHECK_IS(0x2222, fake.parameters);
+	list[1].gridDimX = 5;
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+	list[0].gridDimX = list[1].gridDimX = 132 * 64 + 1;
+	CHECK_IS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+		 cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+	CHECK_IS(2, fake.entries);
+	for (int i = 0; i < 2; i++)
+		CHECK_IS(0, cuStreamDestroy_v2(list[i].hStream));
+	CHECK_IS(0, cuCtxSetCurrent(here));
+}
+
 int main(void)
 {
-	CUcontext context;
+	CUcontext context, other;
 
 	fake.devices = 2;
 	fake_install();
@@ -182,5 +226,7 @@ int main(void)
 	clusters();
 	wrong_attributes();
 	several_devices();
+	CHECK_IS(0, cuDevicePrimaryCtxRetain(&other, 1));
+	all_together(context, other);
 	return 0;
 }

@@ -1317,6 +1317,13 @@ enum {
 };
 
 enum {
+	AT_cuLaunchCooperativeKernelMultiDevice_flags = 0,
+	AT_cuLaunchCooperativeKernelMultiDevice_count = 1,
+	AT_cuLaunchCooperativeKernelMultiDevice_parameter_bytes = 2,
+	AT_cuLaunchCooperativeKernelMultiDevice_entries = 3,
+};
+
+enum {
 	AT_HostFunc_stream = 0,
 	AT_HostFunc_token = 1,
 };

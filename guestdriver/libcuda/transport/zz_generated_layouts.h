@@ -48,6 +48,7 @@ enum {
 	OP_cuOccupancyMaxActiveClusters = 450,
 	OP_cuOccupancyMaxPotentialClusterSize = 451,
 	OP_cuLaunchKernel = 320,
+	OP_cuLaunchCooperativeKernelMultiDevice = 321,
 	OP_TensorMapEncode = 452,
 	OP_cuModuleGetFunctionCount = 453,
 	OP_cuModuleEnumerateFunctions = 454,
@@ -253,6 +254,11 @@ static inline bool is_function_attribute(uint64_t n)
 	return n < 64 && (UINT64_C(0xfb00) >> n & 1);
 }
 
+static inline bool is_multi_device_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x3);
+}
+
 static inline bool is_occupancy_flags(uint64_t n)
 {
 	return !(n & ~(uint64_t)0x1);
@@ -445,6 +451,8 @@ static inline bool is_resource_source(uint64_t n)
 
 /* The constants of gpubackend/api/commands.def. */
 enum {
+	PARACUDA_MAX_LAUNCH_DEVICES = 64, /* of one launch */
+	PARACUDA_MAX_DEVICES_BYTES = 32768, /* of all its parameters */
 	PARACUDA_BOX_HTOD = 0, /* kinds */
 	PARACUDA_BOX_DTOH = 1,
 	PARACUDA_BOX_DTOD = 2,
@@ -556,6 +564,27 @@ static inline void words_cuLaunchKernel(struct request *r, const struct args_cuL
 	request_tail(r, a->parameters, a->parameter_bytes);
 	request_tail(r, a->attributes, (size_t)a->attribute_count * 72);
 	if (a->attribute_count > CUDA_MAX_LAUNCH_ATTRIBUTES || a->parameter_bytes > CUDA_MAX_PARAMETER_BYTES)
+		r->refused = true;
+}
+
+/* A kernel of one shape on several devices, if their driver does that: devices whose attribute
+ * COOPERATIVE_MULTI_DEVICE_LAUNCH is 0 answer CUDA_ERROR_NOT_SUPPORTED. */
+struct args_cuLaunchCooperativeKernelMultiDevice {
+	uint64_t flags;
+	uint64_t count;
+	uint64_t parameter_bytes;
+	const void *entries;	/* with guest's handles, and the number of bytes of its parameters in place of pointers to them */
+	const void *parameters;	/* packed, those of each entry from a multiple of 8 on */
+};
+
+static inline void words_cuLaunchCooperativeKernelMultiDevice(struct request *r, const struct args_cuLaunchCooperativeKernelMultiDevice *a)
+{
+	request_word(r, a->flags);
+	request_word(r, a->count);
+	request_word(r, a->parameter_bytes);
+	request_tail(r, a->entries, (size_t)a->count * 56);
+	request_tail(r, a->parameters, a->parameter_bytes);
+	if (!is_multi_device_flags(a->flags) || a->count > PARACUDA_MAX_LAUNCH_DEVICES || a->count < 1 || a->parameter_bytes > PARACUDA_MAX_DEVICES_BYTES)
 		r->refused = true;
 }
 

@@ -381,3 +381,24 @@ API CUresult cuLaunchKernelEx(const CUlaunchConfig *c, struct function *f, void 
 	return launch(f, c->gridDimX * c->gridDimY * c->gridDimZ,
 		      c->blockDimX * c->blockDimY * c->blockDimZ, params, extra);
 }
+
+/* One entry after the other. Each has a pointer to each of its parameters. */
+API CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned n,
+						  unsigned flags)
+{
+	IN_CONTEXT;
+	if (!n || flags > 3)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < n; i++) {
+		CUDA_LAUNCH_PARAMS *p = &list[i];
+
+		if (!p->kernelParams || p->gridDimX != list->gridDimX)
+			return CUDA_ERROR_INVALID_VALUE;
+		CUresult r = launch(
+			(struct function *)p->function, p->gridDimX * p->gridDimY * p->gridDimZ,
+			p->blockDimX * p->blockDimY * p->blockDimZ, p->kernelParams, NULL);
+		if (r)
+			return r;
+	}
+	return CUDA_SUCCESS;
+}
