@@ -16,8 +16,8 @@ static CUfunction waits[2], adds[2];
 
 // Block b of one GPU and block b of the other go on together: each says how far it is in its own
 // memory, and waits until the other, in the other's memory, is as far.
-static __global__ void together(volatile unsigned *mine, volatile unsigned *others, unsigned n,
-                                unsigned from) {
+static __device__ void meet(volatile unsigned *mine, volatile unsigned *others, unsigned n,
+                            unsigned from) {
     if (threadIdx.x == 0)
         for (unsigned k = from + 1; k <= from + n; k++) {
             mine[blockIdx.x] = k;
@@ -26,6 +26,17 @@ static __global__ void together(volatile unsigned *mine, volatile unsigned *othe
         }
     __syncthreads();
     if (threadIdx.x == 1) mine[gridDim.x + blockIdx.x] += n;
+}
+
+static __global__ void together(volatile unsigned *mine, volatile unsigned *others, unsigned n,
+                                unsigned from) {
+    meet(mine, others, n, from);
+}
+
+// This one is asked for by its name.
+extern "C" __global__ void named(volatile unsigned *mine, volatile unsigned *others, unsigned n,
+                                 unsigned from) {
+    meet(mine, others, n, from);
 }
 
 static __global__ void add(unsigned *p, unsigned value) { atomicAdd_system(p, value); }
@@ -114,6 +125,25 @@ static void cooperative() {
     CHECKCU(cuCtxSetCurrent(nullptr));
     REPORTCU(start(good, 2, 0));
     say("without a current context");
+}
+
+// A function belongs to the context of its module, whichever is current when it is asked for.
+static void ofModules() {
+    void *f;
+    CUdriverProcAddressQueryResult found;
+    CHECKCU(cuGetProcAddress("cuLaunchCooperativeKernelMultiDevice", &f, 9000, 0, &found));
+    Parameters p[2] = {Parameters(0), Parameters(1)};
+    Launch list[2];
+    enter(1);
+    for (int i = 0; i < 2; i++) {
+        CUmodule module;
+        list[i] = {nullptr, {blocks, 1, 1}, {threads, 1, 1}, 0, stream[i], p[i].list};
+        CHECKCU(cuFuncGetModule(&module, waits[i]));
+        CHECKCU(cuModuleGetFunction(&list[i].function, module, "named"));
+    }
+    auto start = (CUresult(*)(Launch *, unsigned, unsigned))f;
+    REPORTCU(start(list, 2, 0));
+    say("functions of modules");
 }
 
 // Two branches of a graph wait for one another: both GPUs have to run at once.
@@ -236,6 +266,7 @@ int main() {
     finish();
     oneByOne();
     cooperative();
+    ofModules();
     captured();
     byNodes();
     shared();

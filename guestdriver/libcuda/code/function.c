@@ -21,9 +21,9 @@ static void release(struct handle *h)
 	free(f);
 }
 
-CUresult function_add(uint64_t number, bool kernel, uint64_t parent)
+CUresult function_add(uint64_t number, struct context *context, uint64_t parent)
 {
-	enum handle_kind kind = kernel ? HANDLE_KERNEL : HANDLE_FUNC;
+	enum handle_kind kind = context ? HANDLE_FUNC : HANDLE_KERNEL;
 	struct function *f;
 
 	if (handle_known(kind, (void *)(uintptr_t)number))
@@ -31,10 +31,9 @@ CUresult function_add(uint64_t number, bool kernel, uint64_t parent)
 	f = (struct function *)handle_new(sizeof(*f), parent);
 	if (f) {
 		f->handle.release = release;
-		f->kernel = kernel;
+		f->handle.context = context;
+		f->kernel = !context;
 		f->number = number;
-		if (kernel)
-			f->handle.context = NULL;
 	}
 	return handle_enter(kind, number, f ? &f->handle : NULL);
 }

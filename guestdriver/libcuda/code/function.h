@@ -44,8 +44,11 @@ struct function {
 /* No record that the device sends of a function or a node is longer, in bytes. */
 #define RECORD_MAX (1u << 20)
 
-/* Enters a function or kernel; one that is known stays as it is. */
-CUresult function_add(uint64_t number, bool kernel, uint64_t parent);
+/*
+ * Enters a function of a context, or a kernel, which has none (NULL); one that is known stays as it
+ * is.
+ */
+CUresult function_add(uint64_t number, struct context *context, uint64_t parent);
 
 /* A function, or a kernel passed as one; NULL if it is neither. */
 struct function *function_find(const void *handle);
@@ -58,6 +61,9 @@ CUresult function_describe(struct function *f, struct description **d);
 
 /* Makes a description from what the worker sent. */
 CUresult description_parse(const void *record, size_t bytes, struct description **d);
+
+/* Enters a function of a known module. It is of the module's context, whichever is current. */
+CUresult module_function_add(uint64_t number, CUmodule module);
 
 /* Function number `index` of a module, or NULL. */
 CUfunction module_function(CUmodule module, unsigned index);

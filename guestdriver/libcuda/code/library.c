@@ -101,7 +101,7 @@ EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const c
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuLibraryGetKernel(&handle, number_of(library), name);
 	if (!result)
-		result = function_add(handle, true, number_of(library));
+		result = function_add(handle, NULL, number_of(library));
 	if (!result)
 		*pKernel = (CUkernel)(uintptr_t)handle;
 	return result;
@@ -121,7 +121,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKer
 
 		result = call_cuLibraryEnumerateKernels(i, &handle, number_of(lib));
 		if (!result)
-			result = function_add(handle, true, number_of(lib));
+			result = function_add(handle, NULL, number_of(lib));
 		if (!result)
 			kernels[i] = (CUkernel)(uintptr_t)handle;
 	}
@@ -173,7 +173,7 @@ static uint64_t known_function(const struct function *k)
 /* Enters the function of a kernel in the current context. */
 static CUresult add_function(struct function *k, uint64_t number)
 {
-	CUresult result = function_add(number, false, k->handle.parent);
+	CUresult result = function_add(number, context_owner(), k->handle.parent);
 	struct function *f = function_find((void *)(uintptr_t)number);
 	unsigned i;
 
@@ -249,6 +249,8 @@ EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, cons
 EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
 	struct function *f;
+	CUcontext popped;
+	CUresult result;
 
 	ENTER();
 	f = function_find(hfunc);
@@ -256,8 +258,14 @@ EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!f || f->kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (handle_known(HANDLE_LIB, (void *)(uintptr_t)f->handle.parent))
-		return cuLibraryGetModule(hmod, (CUlibrary)(uintptr_t)f->handle.parent);
+	if (handle_known(HANDLE_LIB, (void *)(uintptr_t)f->handle.parent)) {
+		result = cuCtxPushCurrent_v2(f->handle.context);
+		if (result)
+			return result;
+		result = cuLibraryGetModule(hmod, (CUlibrary)(uintptr_t)f->handle.parent);
+		cuCtxPopCurrent_v2(&popped);
+		return result;
+	}
 	*hmod = (CUmodule)(uintptr_t)f->handle.parent;
 	return CUDA_SUCCESS;
 }

@@ -89,16 +89,15 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuModuleGetFunction(&handle, number_of(hmod), name);
 	if (!result)
-		result = function_add(handle, false, loaded_root(hmod));
+		result = module_function_add(handle, hmod);
 	if (!result)
 		*hfunc = (CUfunction)(uintptr_t)handle;
 	return result;
 }
 
-/* Enters a module's variable, so that copies take it for device memory. */
-static CUresult enter_global(uint64_t base, uint64_t bytes)
+/* Enters a variable of a context's module, so that copies take it for device memory. */
+static CUresult enter_global(struct context *c, uint64_t base, uint64_t bytes)
 {
-	struct context *c = context_owner();
 	struct memory known, m = {
 		.base = base,
 		.bytes = bytes,
@@ -116,11 +115,11 @@ static CUresult enter_global(uint64_t base, uint64_t bytes)
 	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult give_global(CUresult result, uint64_t base, uint64_t size, CUdeviceptr *dptr,
+static CUresult give_global(struct context *c, uint64_t base, uint64_t size, CUdeviceptr *dptr,
 			    size_t *bytes)
 {
-	if (!result)
-		result = enter_global(base, size);
+	CUresult result = enter_global(c, base, size);
+
 	if (result)
 		return result;
 	if (dptr)
@@ -133,16 +132,20 @@ static CUresult give_global(CUresult result, uint64_t base, uint64_t size, CUdev
 EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
 				     const char *name)
 {
+	const struct handle *module;
+	struct context *context;
 	uint64_t base, size;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!handle_known(HANDLE_MODULE, hmod))
+	module = handle_find(HANDLE_MODULE, hmod);
+	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
+	context = module->context;
 	result = call_cuModuleGetGlobal_v2(&base, &size, number_of(hmod), name);
-	return give_global(result, base, size, dptr, bytes);
+	return result ? result : give_global(context, base, size, dptr, bytes);
 }
 
 EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
@@ -157,5 +160,5 @@ EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary l
 	if (!handle_known(HANDLE_LIB, library))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuLibraryGetGlobal(&base, &size, number_of(library), name);
-	return give_global(result, base, size, dptr, bytes);
+	return result ? result : give_global(context_owner(), base, size, dptr, bytes);
 }

@@ -6,13 +6,21 @@
 #include "code/loaded.h"
 #include "context/zz_generated_calls.h"
 
+CUresult module_function_add(uint64_t number, CUmodule module)
+{
+	const struct handle *m = handle_find(HANDLE_MODULE, module);
+
+	return m ? function_add(number, m->context, loaded_root(module)) :
+		   CUDA_ERROR_INVALID_HANDLE;
+}
+
 static CUresult get(CUfunction *f, CUmodule module, unsigned index)
 {
 	uint64_t handle;
 	CUresult result = call_cuModuleEnumerateFunctions(index, &handle, number_of(module));
 
 	if (!result)
-		result = function_add(handle, false, loaded_root(module));
+		result = module_function_add(handle, module);
 	if (!result)
 		*f = (CUfunction)(uintptr_t)handle;
 	return result;
