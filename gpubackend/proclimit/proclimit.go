@@ -55,3 +55,10 @@ func Files() int {
 	}
 	return int(min(l.Cur, 1<<30))
 }
+
+// Own is how many descriptors a worker has for itself: higher numbers stand for files of its
+// guest's memory (package sandbox).
+const Own = 1 << 14
+
+// WorkerFiles is how many files a worker may have open.
+func WorkerFiles() int { return min(Files(), Own) }

@@ -114,17 +114,19 @@ var (
 
 // alsoForbidden is what some roles may and others mustn't.
 var alsoForbidden = map[string]map[string]func(){
-	"worker": {
+	"worker": with(guestsMemory, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced, "list a directory": list,
 		"make a folder": makeFolder, "read limits": raw(unix.SYS_PRLIMIT64),
-	},
+		"a longer mapping": raw(unix.SYS_MREMAP),
+	}),
 	"mover": with(noOffers, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced, "list a directory": list,
 		"make a folder": makeFolder,
 	}),
-	"worker on CUDA": with(otherRequests, map[string]func(){
+	"worker on CUDA": with(guestsMemory, with(otherRequests, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced,
-	}),
+		"another descriptor of the guest's memory": raw(unix.SYS_DUP, AskedFrom),
+	})),
 	"mover on CUDA": with(noOffers, with(otherRequests, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced,
 	})),
@@ -138,6 +140,22 @@ var alsoForbidden = map[string]map[string]func(){
 		"a name":           raw(unix.SYS_BIND, 0),
 		"stop a process":   raw(unix.SYS_PIDFD_SEND_SIGNAL, 0, uintptr(unix.SIGSTOP)),
 	}),
+}
+
+// guestsMemory are uses of descriptors that stand for the guest's memory.
+var guestsMemory = map[string]func(){
+	"read the guest's memory":                raw(unix.SYS_READ, AskedFrom),
+	"read it by the number's lower half":     raw(unix.SYS_READ, 1<<32|AskedFrom),
+	"read the last of it":                    raw(unix.SYS_PREAD64, AskedFrom+AskedNumbers-1),
+	"write to it":                            raw(unix.SYS_WRITE, AskedFrom),
+	"cut it short":                           raw(unix.SYS_FTRUNCATE, AskedFrom),
+	"forget which memory it is":              raw(unix.SYS_CLOSE, AskedFrom),
+	"copy its descriptor":                    raw(unix.SYS_FCNTL, AskedFrom, unix.F_DUPFD),
+	"put another file there":                 raw(unix.SYS_FCNTL, 0, unix.F_DUPFD, AskedFrom),
+	"put one there that programs don't have": raw(unix.SYS_FCNTL, 0, unix.F_DUPFD_CLOEXEC, 1<<15),
+	"copies by a wider command":              raw(unix.SYS_FCNTL, 0, 1<<32, 1<<15),
+	"copy to its number":                     raw(unix.SYS_DUP3, 0, AskedFrom),
+	"forget all":                             raw(unix.SYS_CLOSE_RANGE, AskedFrom, 1<<31),
 }
 
 // noOffers is what only workers do.
@@ -201,6 +219,36 @@ var allowed = map[string]func(){
 	},
 }
 
+// mapsAlone maps the guest's memory where nobody has the listener, and something of its own.
+var mapsAlone = map[string]func(){
+	"nobody allows a mapping": func() {
+		for _, fd := range []int{AskedFrom, 1<<32 | AskedFrom, AskedFrom + AskedNumbers} {
+			if _, err := unix.MmapPtr(fd, 0, nil, 4096, unix.PROT_READ,
+				unix.MAP_SHARED); err != unix.ENOSYS {
+				panic(fmt.Sprint("error ", err))
+			}
+		}
+	},
+	"what isn't the guest's goes on": func() {
+		for _, none := range []uintptr{1<<32 - 1, ^uintptr(0)} {
+			if _, _, err := unix.RawSyscall6(unix.SYS_MMAP, 0, 4096, unix.PROT_READ,
+				unix.MAP_ANON|unix.MAP_PRIVATE, none, 0); err != 0 {
+				panic(fmt.Sprint("error ", err))
+			}
+			if _, _, err := unix.RawSyscall(unix.SYS_CLOSE, none, 0, 0); err != unix.EBADF {
+				panic(fmt.Sprint("error ", err))
+			}
+		}
+		fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+		if err == nil {
+			err = unix.Close(fd)
+		}
+		if err != nil {
+			panic(err)
+		}
+	},
+}
+
 var openFails = func() {
 	if _, err := os.Open("/proc/self/status"); !errors.Is(err, os.ErrPermission) {
 		panic(fmt.Sprint("error ", err))
@@ -209,13 +257,19 @@ var openFails = func() {
 
 // answered is what some roles get an answer for, be it an error.
 var answered = map[string]map[string]func(){
-	"worker":         {"opening a file fails": openFails},
-	"mover":          {"opening a file fails": openFails},
-	"worker on CUDA": driversCalls,
-	"mover on CUDA":  driversCalls,
-	"keeper":         with(parentsCalls, map[string]func(){"a namespace": newNamespace}),
-	"starter":        parentsCalls,
-	"arbiter":        {"a file is opened": openWorks},
+	"worker": with(mapsAlone, map[string]func(){"opening a file fails": openFails}),
+	"mover":  {"opening a file fails": openFails},
+	"worker on CUDA": with(mapsAlone, with(driversCalls, map[string]func(){
+		"glibc does without mremap": func() {
+			if _, _, err := unix.RawSyscall(unix.SYS_MREMAP, 0, 0, 0); err != unix.ENOSYS {
+				panic(fmt.Sprint("error ", err))
+			}
+		},
+	})),
+	"mover on CUDA": driversCalls,
+	"keeper":        with(parentsCalls, map[string]func(){"a namespace": newNamespace}),
+	"starter":       parentsCalls,
+	"arbiter":       {"a file is opened": openWorks},
 	"device": {
 		"opening a file fails": openFails,
 		"delete a file":        refusal(unix.SYS_UNLINKAT),

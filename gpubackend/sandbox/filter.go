@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/proclimit"
 )
 
 //go:generate go run ./callsgen
@@ -29,23 +31,75 @@ const (
 	Arbiter                         // the process that shares the host's GPUs among VMs
 )
 
+// A worker's descriptors from AskedFrom on stand for files of its guest's memory: it may only map
+// them, and only as the one who has the listener decides. There are AskedNumbers of them.
+const (
+	AskedFrom    = proclimit.Own
+	AskedNumbers = 1 << 11
+)
+
 // ErrRole says that there is no list of calls for a role.
 var ErrRole = errors.New("no list of system calls for this role")
 
 // Filter makes the kernel kill this process when one of its threads, now or later, makes a system
 // call that its role doesn't need. It can't be undone.
 func Filter(role Role) error {
+	program, err := prepare(role)
+	if err != nil {
+		return err
+	}
+	return filter(program)
+}
+
+// FilterAsking is Filter for a worker. Who has the listener that it returns decides on mappings of
+// the guest's memory (AskedFrom). missing says why there is no listener, which is -1 then: nobody
+// can allow such a mapping.
+func FilterAsking(role Role) (listener int, missing, err error) {
+	program, err := prepare(role)
+	if err != nil {
+		return -1, nil, err
+	}
+	if missing = roomForNumbers(); missing == nil {
+		const all = unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+		value, err := setFilter(all|unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, program)
+		if err == nil {
+			return int(value), nil, nil
+		}
+		missing = fmt.Errorf("have another process decide on mappings: %w", err)
+	}
+	return -1, missing, filter(program)
+}
+
+// roomForNumbers says why this process can't have the descriptors from AskedFrom on.
+func roomForNumbers() error {
+	const want = AskedFrom + AskedNumbers
+	if n := proclimit.Files(); n < want {
+		return fmt.Errorf("it may have %d files (RLIMIT_NOFILE), and needs %d", n, want)
+	}
+	return nil
+}
+
+// prepare is a role's program for this process, which has done what it can't do under it.
+func prepare(role Role) ([]unix.SockFilter, error) {
 	program, ok := programs[role]
 	if !ok {
-		return fmt.Errorf("filter system calls: %w", ErrRole)
+		return nil, fmt.Errorf("filter system calls: %w", ErrRole)
 	}
 	if err := prime(); err != nil {
-		return err
+		return nil, err
 	}
 	if role == Device {
 		keepProcs()
 	}
-	err := setFilter(unix.SECCOMP_FILTER_FLAG_TSYNC, forThis(program, os.Getpid()))
+	return forThis(program, os.Getpid()), nil
+}
+
+// filter filters the calls of all threads.
+func filter(program []unix.SockFilter) error {
+	thread, err := setFilter(unix.SECCOMP_FILTER_FLAG_TSYNC, program)
+	if err == nil && thread != 0 {
+		err = fmt.Errorf("thread %d has a filter of its own", thread)
+	}
 	if err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}

@@ -136,9 +136,10 @@ func filterTwice() int {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		done <- setFilter(0, []unix.SockFilter{
+		_, err := setFilter(0, []unix.SockFilter{
 			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 		})
+		done <- err
 		select {}
 	}()
 	fmt.Print(<-done, "; ", Filter(SoftWorker))

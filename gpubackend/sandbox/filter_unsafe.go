@@ -12,24 +12,22 @@ import (
 
 // setFilter makes the kernel run a program, which isn't empty, before each system call of the
 // calling thread, or with SECCOMP_FILTER_FLAG_TSYNC of all threads of this process, now and later.
-// From then on they can't gain privileges: without that, only root may do this.
-func setFilter(flags uintptr, program []unix.SockFilter) error {
+// From then on they can't gain privileges: without that, only root may do this. What it returns
+// depends on the flags: a thread that has a filter of its own, or a listener.
+func setFilter(flags uintptr, program []unix.SockFilter) (uintptr, error) {
 	runtime.LockOSThread() // what prctl says holds for this thread, until seccomp spreads it
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("rule out new privileges: %w", err)
+		return 0, fmt.Errorf("rule out new privileges: %w", err)
 	}
 	p := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	// The kernel copies the program during the call, and keeps nothing that points here.
-	thread, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+	value, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
 		uintptr(unsafe.Pointer(&p)))
 	if errno != 0 {
-		return errno
+		return 0, errno
 	}
-	if thread != 0 {
-		return fmt.Errorf("thread %d has a filter of its own", thread)
-	}
-	return nil
+	return value, nil
 }
 
 // CanFilter says why Filter can't succeed in this process, if the kernel or an outer filter

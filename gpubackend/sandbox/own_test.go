@@ -26,6 +26,8 @@ var ownDeeds = map[string]func() int{
 	"listen": listen, "dial": dial,
 	"in a user namespace": inNamespace, "filter twice": filterTwice,
 	"no user namespace": refusedNamespace,
+	"ask":               ask, "ask beside another": askBesideAnother,
+	"ask with few files": askWithFewFiles,
 }
 
 // keepNothing gives all capabilities up, and looks whether a thread has some.

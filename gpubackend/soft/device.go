@@ -80,7 +80,7 @@ func (o Options) withDefaults() Options {
 		o.Multiprocessors = runtime.GOMAXPROCS(0)
 	}
 	if o.Files <= 0 {
-		o.Files = min(proclimit.Files()/2, proclimit.Mappings()/mappingsPerFile)
+		o.Files = min(proclimit.WorkerFiles()/2, proclimit.Mappings()/mappingsPerFile)
 	}
 	if o.UUID == ([16]byte{}) {
 		o.UUID = chip.DefaultUUID

@@ -18,8 +18,12 @@ func build(role sandbox.Role) ([]bpf.Instruction, error) {
 	program := seccomp.Program{
 		RuleSets: []seccomp.RuleSet{ // the first that has a rule for a call decides
 			{
-				Rules:  rulesOf(role, func(c *call) bool { return c.answer == 0 }),
+				Rules:  rulesOf(role, func(c *call) bool { return c.answer == 0 && !c.asked }),
 				Action: seccomp.Allow,
+			},
+			{
+				Rules:  rulesOf(role, func(c *call) bool { return c.asked }),
+				Action: seccomp.UserNotify,
 			},
 			{
 				Rules:  rulesOf(role, func(c *call) bool { return c.answer == unix.EACCES }),
@@ -54,6 +58,9 @@ func rulesOf(role sandbox.Role, is func(*call) bool) seccomp.SyscallRules {
 			rule = seccomp.PerArg{seccomp.EqualTo(anyPID)}
 		case rule == nil:
 			rule = seccomp.MatchAll{}
+		}
+		if c.file > 0 && role&workers != 0 {
+			rule = seccomp.And{rule, ownFile(c.file)}
 		}
 		rules.Add(c.number, rule)
 	}

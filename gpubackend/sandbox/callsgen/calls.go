@@ -28,6 +28,10 @@ type call struct {
 	rule   seccomp.SyscallRule // of its arguments; nil: any
 	own    bool                // the first argument is this process
 	answer unix.Errno          // if not 0, the call isn't made and gets this answer
+	asked  bool                // who has the filter's listener decides, if the call isn't allowed
+	// file is which argument, from 1, is a descriptor by which the call reaches what a file has, or
+	// makes another descriptor of it; 0: none. Workers may only name their own (sandbox.AskedFrom).
+	file int
 }
 
 // threadFlags are the flags with which the Go runtime and glibc make threads. No others are
@@ -41,10 +45,41 @@ var (
 		seccomp.AnyValue{}, seccomp.AnyValue{},
 		seccomp.BitsAllowlist(unix.PROT_READ | unix.PROT_WRITE),
 	}
-	threads = seccomp.PerArg{seccomp.MaskedEqual(threadFlags, threadFlags)}
-	local   = seccomp.PerArg{seccomp.EqualTo(unix.AF_UNIX)}
-	sockets = seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SOL_SOCKET)}
+	threads   = seccomp.PerArg{seccomp.MaskedEqual(threadFlags, threadFlags)}
+	local     = seccomp.PerArg{seccomp.EqualTo(unix.AF_UNIX)}
+	sockets   = seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SOL_SOCKET)}
+	decisions = seccomp.Or{
+		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_RECV)},
+		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_SEND)},
+		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_ADDFD)},
+	}
+	// lowCopies refuses copies of descriptors at the numbers of the guest's memory.
+	lowCopies = seccomp.And{
+		seccomp.PerArg{seccomp.AnyValue{}, seccomp.LessThan(1 << 16)},
+		seccomp.Or{
+			seccomp.PerArg{
+				seccomp.AnyValue{}, seccomp.AnyValue{}, seccomp.LessThan(sandbox.AskedFrom),
+			},
+			seccomp.And{
+				seccomp.PerArg{seccomp.AnyValue{}, seccomp.NotEqual(unix.F_DUPFD)},
+				seccomp.PerArg{seccomp.AnyValue{}, seccomp.NotEqual(unix.F_DUPFD_CLOEXEC)},
+			},
+		},
+	}
 )
+
+// ownFile matches calls whose argument n, from 1, is a descriptor of the process's own, or -1. The
+// kernel ignores the upper half of a descriptor.
+func ownFile(n int) seccomp.SyscallRule {
+	const half, none = 1<<32 - 1, 1<<32 - 1
+	var own, no seccomp.PerArg
+	for i := range n {
+		own[i], no[i] = seccomp.AnyValue{}, seccomp.AnyValue{}
+	}
+	own[n-1] = seccomp.MaskedEqual(half&^(sandbox.AskedFrom-1), 0)
+	no[n-1] = seccomp.MaskedEqual(half, none)
+	return seccomp.Or{own, no}
+}
 
 // calls is the one description of what roles may ask the kernel for.
 var calls = []call{
@@ -97,7 +132,13 @@ var calls = []call{
 	},
 
 	// Memory.
-	{number: unix.SYS_MMAP, name: "mmap", roles: anyRole, why: "memory", rule: noCode},
+	{
+		number: unix.SYS_MMAP, name: "mmap", roles: anyRole, why: "memory", rule: noCode, file: 5,
+	},
+	{
+		number: unix.SYS_MMAP, name: "mmap", roles: workers, asked: true, rule: noCode,
+		why: "the guest's memory: the device process decides on each call",
+	},
 	{number: unix.SYS_MPROTECT, name: "mprotect", roles: anyRole, why: "memory", rule: noCode},
 	{number: unix.SYS_MUNMAP, name: "munmap", roles: anyRole, why: "memory"},
 	{number: unix.SYS_MADVISE, name: "madvise", roles: anyRole, why: "memory is given back"},
@@ -116,24 +157,33 @@ var calls = []call{
 		why: "the Go runtime tries to name memory, and goes on",
 	},
 	{number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: anyRole, why: "shared memory"},
-	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory"},
+	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory", file: 1},
 	{number: unix.SYS_FALLOCATE, name: "fallocate", roles: sandbox.SoftWorker,
-		why: "the GPU's memory"},
+		why: "the GPU's memory", file: 1},
 	{number: unix.SYS_GETRANDOM, name: "getrandom",
 		roles: workers | sandbox.CUDAMover | sandbox.Arbiter,
 		why:   "the Go runtime, names"},
 
 	// Files that the process has open.
-	{number: unix.SYS_READ, name: "read", roles: anyRole, why: "events, sockets"},
-	{number: unix.SYS_WRITE, name: "write", roles: anyRole, why: "events, sockets, the log"},
+	{number: unix.SYS_READ, name: "read", roles: anyRole, why: "events, sockets", file: 1},
+	{number: unix.SYS_WRITE, name: "write", roles: anyRole, why: "events, sockets, the log",
+		file: 1},
 	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole,
-		why: "how much memory and how many processors it has"},
-	{number: unix.SYS_CLOSE, name: "close", roles: anyRole, why: "files"},
+		why: "how much memory and how many processors it has", file: 1},
+	{number: unix.SYS_CLOSE, name: "close", roles: anyRole, why: "files", file: 1},
 	{number: unix.SYS_FSTAT, name: "fstat", roles: anyRole, why: "sizes of memory that arrives"},
 	{number: unix.SYS_FSTATFS, name: "fstatfs", roles: anyRole, why: "whether memory is sealed"},
 	{
-		number: unix.SYS_FCNTL, name: "fcntl", roles: anyRole,
+		number: unix.SYS_FCNTL, name: "fcntl", roles: anyRole &^ workers,
 		why: "seals, copies of descriptors, their flags",
+	},
+	{
+		number: unix.SYS_FCNTL, name: "fcntl", roles: workers, rule: lowCopies, file: 1,
+		why: "the same, with copies below the guest's memory",
+	},
+	{
+		number: unix.SYS_IOCTL, name: "ioctl", roles: sandbox.Device, rule: decisions,
+		why: "decisions on what workers map",
 	},
 	{number: unix.SYS_PREADV2, name: "preadv2", roles: sandbox.Device,
 		why: "events that others may have set to block"},
@@ -219,21 +269,26 @@ var calls = []call{
 	// What NVIDIA's driver asks for once it is loaded and initialised, for contexts and memory too.
 	{
 		number: unix.SYS_IOCTL, name: "ioctl", roles: onCUDA, why: "the driver (the lists below)",
-		rule: ioctlRule(),
+		rule: ioctlRule(), file: 1,
 	},
 	{
 		number: unix.SYS_OPENAT, name: "openat", roles: onCUDA,
 		why: "the GPU's devices, for each mapping; other files by Landlock",
 	},
 	{number: unix.SYS_POLL, name: "poll", roles: onCUDA, why: "the driver's threads wait"},
-	{number: unix.SYS_DUP, name: "dup", roles: onCUDA, why: "memory that is shared"},
+	{number: unix.SYS_DUP, name: "dup", roles: onCUDA, why: "memory that is shared", file: 1},
 	{number: unix.SYS_PIPE2, name: "pipe2", roles: onCUDA, why: "the driver's threads are woken"},
-	{number: unix.SYS_MREMAP, name: "mremap", roles: onCUDA, why: "glibc's malloc"},
+	{number: unix.SYS_MREMAP, name: "mremap", roles: sandbox.CUDAMover, why: "glibc's malloc"},
+	{
+		number: unix.SYS_MREMAP, name: "mremap", roles: sandbox.CUDAWorker, answer: unix.ENOSYS,
+		why: "the same, which goes on without it",
+	},
 	{
 		number: unix.SYS_CLOCK_NANOSLEEP, name: "clock_nanosleep", roles: onCUDA,
 		why: "pauses of the driver",
 	},
-	{number: unix.SYS_LSEEK, name: "lseek", roles: onCUDA, why: "files about the host's state"},
+	{number: unix.SYS_LSEEK, name: "lseek", roles: onCUDA, why: "files about the host's state",
+		file: 1},
 	{number: unix.SYS_STAT, name: "stat", roles: onCUDA, why: "the GPU's devices"},
 	{number: unix.SYS_NEWFSTATAT, name: "newfstatat", roles: onCUDA, why: "the GPU's devices"},
 	{number: unix.SYS_ACCESS, name: "access", roles: onCUDA, why: "whether modules are loaded"},

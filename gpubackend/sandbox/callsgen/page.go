@@ -20,7 +20,7 @@ var serving = []sandbox.Role{
 // page is the list of system calls for readers.
 func page() string {
 	var b strings.Builder
-	b.WriteString(`# System calls of each role
+	fmt.Fprintf(&b, `# System calls of each role
 
 The system calls that processes may make once they serve a guest or a VM. This page is generated
 from the lists in gpubackend/sandbox/callsgen. Any other call ends the process, with the signal
@@ -28,7 +28,10 @@ SIGSYS. The software GPU needs few calls; NVIDIA's driver makes contexts, memory
 files and requests of its own. None of these calls can make memory executable: the driver's
 libraries are loaded before.
 
-`)
+A worker names files of its guest's memory by descriptors from %d on. The device process decides
+on each mapping of them ("asks"). No other call that reaches what a file has may name them.
+
+`, sandbox.AskedFrom)
 	table(&b)
 	requests(&b, "NVIDIA's devices (`/dev/nvidiactl`, `/dev/nvidia0` and so on)", "NV_ESC_",
 		frontIoctls)
@@ -63,6 +66,8 @@ func table(b *strings.Builder) {
 			switch {
 			case c.roles&role == 0:
 				b.WriteString(" |")
+			case c.asked:
+				b.WriteString(" asks |")
 			case c.answer != 0:
 				fmt.Fprintf(b, " %s |", unix.ErrnoName(c.answer))
 			default:

@@ -33,7 +33,7 @@ type Event struct {
 var eventPages atomic.Int64
 
 // maxEventPages is known from the start: later the process may not ask for its limits.
-var maxEventPages = int64(min(1<<14, proclimit.Files()/4))
+var maxEventPages = int64(min(1<<14, proclimit.WorkerFiles()/4))
 
 // MaxEventPages is how many there may be.
 func MaxEventPages() int64 { return maxEventPages }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mapleave
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kernel's structures (seccomp.h).
+type (
+	notified struct {
+		id        uint64
+		_         [2]uint32 // thread, flags
+		call      int32
+		arch      uint32
+		_         uint64 // address of the instruction
+		arguments [6]uint64
+		_         [256]byte // later kernels may write more
+	}
+	decision struct {
+		id    uint64
+		_     int64 // what the call returns
+		error int32
+		flags uint32
+	}
+	handed struct {
+		id                              uint64
+		flags, from, number, givenFlags uint32
+	}
+)
+
+// request asks a listener something. The kernel reads and writes what p points to during the call,
+// and keeps nothing that points here.
+func request[T notified | decision | handed](listener int, number uintptr, p *T) error {
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), number,
+			uintptr(unsafe.Pointer(p)))
+		if errno == 0 {
+			return nil
+		}
+		if errno != unix.EINTR {
+			return errno
+		}
+	}
+}
