@@ -6,17 +6,24 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/virtqueue/asked"
 )
 
 // mmap is the system call by itself: its result is an address outside Go's memory, so it stays a
 // number.
 func mmap(addr, size uintptr, prot, flags, fd int, offset uint64) (uintptr, error) {
-	p, _, errno := unix.Syscall6(unix.SYS_MMAP, addr, size, uintptr(prot), uintptr(flags),
-		uintptr(fd), uintptr(offset))
-	if errno != 0 {
-		return 0, errno
-	}
-	return p, nil
+	var p uintptr
+	err := asked.Call(func() error {
+		r, _, errno := unix.Syscall6(unix.SYS_MMAP, addr, size, uintptr(prot), uintptr(flags),
+			uintptr(fd), uintptr(offset))
+		if errno != 0 {
+			return errno
+		}
+		p = r
+		return nil
+	})
+	return p, err
 }
 
 func release(addr, size uintptr) {

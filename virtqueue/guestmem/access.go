@@ -9,9 +9,10 @@ import (
 
 // Run is a part of a guest-physical range that is contiguous in host memory and in its file.
 type Run struct {
-	GuestAddr    uint64 // guest-physical address of the first byte
-	Bytes        []byte // the guest's own bytes, which change; a sparse memory doesn't show them
-	FD           int    // file that holds them; valid until Close, owned by the Memory
+	GuestAddr uint64 // guest-physical address of the first byte
+	Bytes     []byte // the guest's own bytes, which change; a sparse memory doesn't show them
+	// the file that holds them, valid until Close and owned by the Memory; or a number (Numbered)
+	FD           int
 	FileOffset   uint64 // where in the file Bytes begins
 	ShrinkSealed bool   // the file can't be cut short, so C code may touch the bytes
 }
@@ -23,6 +24,16 @@ func (m *Memory) Regions() []Region {
 	for i := range m.maps {
 		mp := &m.maps[i]
 		out[i] = Region{mp.start, uint64(len(mp.host)), mp.fd, mp.fileOffset}
+	}
+	return out
+}
+
+// Numbered returns what the memory is made of, with what a process must know that gets numbers in
+// place of the descriptors, which stay owned by the Memory.
+func (m *Memory) Numbered() []Numbered {
+	out := make([]Numbered, len(m.maps))
+	for i, r := range m.Regions() {
+		out[i] = Numbered{r, m.maps[i].piece, m.maps[i].shrinkSealed}
 	}
 	return out
 }

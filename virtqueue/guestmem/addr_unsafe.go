@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/virtqueue/asked"
 )
 
 // Addr returns the host address of a non-empty slice of guest memory, for code that hands it to
@@ -37,7 +39,11 @@ func replace(b []byte, fd int, offset uint64, prot, flags int) (gone bool, err e
 	// SAFETY: b is a part of what a Memory has reserved, outside Go's heap, and stays mapped. Who
 	// touches it meanwhile sees what is there before or afterwards.
 	at, n := unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b))
-	if _, err = unix.MmapPtr(fd, int64(offset), at, n, prot, flags|unix.MAP_FIXED); err == nil {
+	err = asked.Call(func() error {
+		_, err := unix.MmapPtr(fd, int64(offset), at, n, prot, flags|unix.MAP_FIXED)
+		return err
+	})
+	if err == nil {
 		return false, nil
 	}
 	// SAFETY: this maps nothing over what is there.

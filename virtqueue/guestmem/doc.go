@@ -8,8 +8,9 @@
 // descriptor, so that a range can also be named as (file, offset) and mapped again elsewhere.
 //
 // NewSparse is for a process that touches little of the memory: only that is mapped, in pages or
-// huge pages, so that a wild access reaches nothing else of the guest's. The process has the
-// descriptors all the same.
+// huge pages, so that a wild access reaches nothing else of the guest's. NewNumbered is for one
+// that has no descriptors of the files, either: another process decides on each mapping (package
+// asked).
 //
 // # Trust
 //

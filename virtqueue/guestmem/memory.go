@@ -40,16 +40,14 @@ type Region struct {
 
 // mapping is a region that has been mapped, or of a sparse memory: whose addresses are taken.
 type mapping struct {
-	start        uint64 // first guest-physical address
-	last         uint64 // last guest-physical address; inclusive, so that 2^64-1 is no special case
-	host         []byte // exactly the region
-	whole        []byte // what mmap returned, with the slack that alignment needs
-	fd           int    // owned
-	fileOffset   uint64
-	shrinkSealed bool
+	start      uint64 // first guest-physical address
+	last       uint64 // last guest-physical address; inclusive, so that 2^64-1 is no special case
+	host       []byte // exactly the region
+	whole      []byte // what mmap returned, with the slack that alignment needs
+	fileOffset uint64
+	fileFacts
 
 	slack  uint64              // bytes before the region in its first piece
-	piece  uint64              // size of a piece: a page, or a huge page
 	pieces map[uint64]shownFor // of a sparse memory: those that are mapped
 }
 
@@ -69,17 +67,27 @@ type Memory struct {
 
 // New checks and maps the regions. The descriptors are duplicated, the caller keeps its own.
 func New(regions []Region) (*Memory, error) {
-	return newMemory(regions, unix.PROT_READ|unix.PROT_WRITE)
+	return newMemory(regions, unix.PROT_READ|unix.PROT_WRITE, nil)
 }
 
-// newMemory does so, or for PROT_NONE only takes addresses.
-func newMemory(regions []Region, prot int) (*Memory, error) {
+// newMemory does so, or for PROT_NONE only takes addresses. The files are asked what they
+// are, unless it is known.
+func newMemory(
+	regions []Region, prot int, known func(region int) (fileFacts, error),
+) (*Memory, error) {
 	if err := checkRegions(regions); err != nil {
 		return nil, fmt.Errorf("map guest memory: %w", err)
 	}
+	if known == nil {
+		known = func(i int) (fileFacts, error) { return fileFactsOf(regions[i]) }
+	}
 	m := &Memory{dirty: &dirtylog.Switch{}, sparse: prot == unix.PROT_NONE}
 	for i, r := range regions {
-		mp, err := mapRegion(r, prot)
+		f, err := known(i)
+		var mp mapping
+		if err == nil {
+			mp, err = mapRegion(r, f, prot)
+		}
 		if err != nil {
 			m.unmap()
 			return nil, fmt.Errorf("map guest memory: region %d: %w", i, err)
@@ -110,46 +118,69 @@ func checkRegions(regions []Region) error {
 	return nil
 }
 
-// mapRegion maps one region that checkRegions has passed.
-func mapRegion(r Region, prot int) (mapping, error) {
+// fileFacts are what is to be known of a region's file.
+type fileFacts struct {
+	fd           int
+	owned        bool   // it is a descriptor for the mapping to own
+	piece        uint64 // that mmap and munmap want: the page size, or the size of a huge page
+	shrinkSealed bool
+}
+
+// fileFactsOf asks a region's file.
+func fileFactsOf(r Region) (fileFacts, error) {
 	align, err := fileAlign(r)
 	if err != nil {
-		return mapping{}, err
-	}
-	slack := r.FileOffset % align
-	length := (slack + r.Size + align - 1) / align * align
-	if length > math.MaxInt {
-		return mapping{}, fmt.Errorf("region of %d bytes is too large", r.Size)
+		return fileFacts{}, err
 	}
 	fd, err := unix.FcntlInt(uintptr(r.FD), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
-		return mapping{}, fmt.Errorf("duplicate descriptor: %w", err)
+		return fileFacts{}, fmt.Errorf("duplicate descriptor: %w", err)
+	}
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	return fileFacts{fd, true, align, err == nil && seals&unix.F_SEAL_SHRINK != 0}, nil
+}
+
+// close gives the descriptor back, if it is one.
+func (f *fileFacts) close() error {
+	if !f.owned {
+		return nil
+	}
+	return unix.Close(f.fd)
+}
+
+// mapRegion maps one region that checkRegions has passed.
+func mapRegion(r Region, f fileFacts, prot int) (m mapping, err error) {
+	defer func() {
+		if err != nil {
+			_ = f.close()
+		}
+	}()
+	slack := r.FileOffset % f.piece
+	length := (slack + r.Size + f.piece - 1) / f.piece * f.piece
+	if length > math.MaxInt {
+		return mapping{}, fmt.Errorf("region of %d bytes is too large", r.Size)
 	}
 	var whole []byte
 	begin := uint64(0) // of the first piece
 	if prot == unix.PROT_NONE {
-		whole, begin, err = reserve(length, align)
+		whole, begin, err = reserve(length, f.piece)
 	} else {
-		whole, err = unix.Mmap(fd, int64(r.FileOffset-slack), int(length), prot,
+		whole, err = unix.Mmap(f.fd, int64(r.FileOffset-slack), int(length), prot,
 			unix.MAP_SHARED|unix.MAP_NORESERVE)
 	}
 	if err != nil {
-		_ = unix.Close(fd)
 		return mapping{}, fmt.Errorf("mmap: %w", err)
 	}
 	begin += slack
-	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	return mapping{
-		start:        r.GuestAddr,
-		last:         r.GuestAddr + (r.Size - 1),
-		host:         whole[begin : begin+r.Size : begin+r.Size],
-		whole:        whole,
-		fd:           fd,
-		fileOffset:   r.FileOffset,
-		shrinkSealed: err == nil && seals&unix.F_SEAL_SHRINK != 0,
-		slack:        slack,
-		piece:        align,
-		pieces:       map[uint64]shownFor{},
+		start:      r.GuestAddr,
+		last:       r.GuestAddr + (r.Size - 1),
+		host:       whole[begin : begin+r.Size : begin+r.Size],
+		whole:      whole,
+		fileFacts:  f,
+		fileOffset: r.FileOffset,
+		slack:      slack,
+		pieces:     map[uint64]shownFor{},
 	}, nil
 }
 
@@ -221,7 +252,7 @@ func (m *Memory) Close() error {
 func (m *Memory) unmap() error {
 	var errs []error
 	for _, mp := range m.maps {
-		errs = append(errs, unix.Munmap(mp.whole), unix.Close(mp.fd))
+		errs = append(errs, unix.Munmap(mp.whole), mp.close())
 	}
 	m.maps = nil
 	return errors.Join(errs...)

@@ -25,7 +25,29 @@ const mostShown = 1024
 // NewSparse is New for a user who touches little of the memory by itself. It takes addresses, where
 // nothing can be touched, and maps pieces of the memory (pages, or huge pages) when they are first
 // needed: by Read to be read only, by Write, and by Slice for good.
-func NewSparse(regions []Region) (*Memory, error) { return newMemory(regions, unix.PROT_NONE) }
+func NewSparse(regions []Region) (*Memory, error) { return newMemory(regions, unix.PROT_NONE, nil) }
+
+// Numbered is a region of a file that this process doesn't have: FD is only a number that stands
+// for the file where it is mapped, if another process allows that. So it must say what the file is.
+type Numbered struct {
+	Region
+	Piece        uint64 // the size of a page, or of a huge page, in the file
+	ShrinkSealed bool
+}
+
+// NewNumbered is NewSparse for such regions.
+func NewNumbered(regions []Numbered) (*Memory, error) {
+	list := make([]Region, len(regions))
+	for i, r := range regions {
+		if page := uint64(unix.Getpagesize()); r.Piece < page || r.Piece&(r.Piece-1) != 0 {
+			return nil, fmt.Errorf("map guest memory: region %d: pieces of %d bytes", i, r.Piece)
+		}
+		list[i] = r.Region
+	}
+	return newMemory(list, unix.PROT_NONE, func(i int) (fileFacts, error) {
+		return fileFacts{regions[i].FD, false, regions[i].Piece, regions[i].ShrinkSealed}, nil
+	})
+}
 
 // reserve takes so many addresses, of which those from begin on are aligned.
 func reserve(length, align uint64) (whole []byte, begin uint64, err error) {
@@ -128,21 +150,26 @@ func (m *Memory) hide() error {
 	return nil
 }
 
-// ReadOnce is Read, but of a sparse memory nothing stays mapped that wasn't before: it is read from
-// the file.
+// ReadOnce is Read, but of a sparse memory nothing stays mapped that wasn't before. That takes
+// longer: the file is mapped for so long.
 func (m *Memory) ReadOnce(p []byte, gpa uint64) error {
 	if !m.sparse {
 		return m.Read(p, gpa)
 	}
-	return m.once(p, gpa, (*mapping).readOnce)
+	return m.once(p, gpa, func(mp *mapping, p []byte, off uint64) error {
+		return mp.inWindow(off, uint64(len(p)), unix.PROT_READ, func(b []byte) { copy(p, b) })
+	})
 }
 
-// WriteOnce is Write in the same way. It takes longer: the file is mapped for so long.
+// WriteOnce is Write in the same way.
 func (m *Memory) WriteOnce(p []byte, gpa uint64) error {
 	if !m.sparse {
 		return m.Write(p, gpa)
 	}
-	err := m.once(p, gpa, (*mapping).writeOnce)
+	err := m.once(p, gpa, func(mp *mapping, p []byte, off uint64) error {
+		return mp.inWindow(off, uint64(len(p)), unix.PROT_READ|unix.PROT_WRITE,
+			func(b []byte) { copy(b, p) })
+	})
 	if !errors.Is(err, ErrRange) {
 		m.dirty.Mark(gpa, uint64(len(p)))
 	}
@@ -166,32 +193,22 @@ func (m *Memory) once(p []byte, gpa uint64, move func(*mapping, []byte, uint64) 
 	return nil
 }
 
-// readOnce reads from the file.
-func (mp *mapping) readOnce(p []byte, off uint64) error {
-	for len(p) > 0 {
-		n, err := unix.Pread(mp.fd, p, int64(mp.fileOffset+off))
-		if err != nil {
-			return fmt.Errorf("read guest memory: %w", err)
-		}
-		if n == 0 {
-			return fmt.Errorf("%w: the file ends before %#x", ErrFault, mp.start+off)
-		}
-		p, off = p[n:], off+uint64(n)
-	}
-	return nil
-}
-
-// writeOnce maps a range, and writes to it.
-func (mp *mapping) writeOnce(p []byte, off uint64) error {
-	first, last := mp.piecesOf(off, uint64(len(p)))
-	window, err := unix.Mmap(mp.fd, int64(mp.fileOffset-mp.slack+first*mp.piece),
-		int((last-first+1)*mp.piece), unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_SHARED|unix.MAP_NORESERVE)
+// inWindow maps n bytes at an offset in a region for as long as move runs.
+func (mp *mapping) inWindow(off, n uint64, prot int, move func([]byte)) error {
+	first, last := mp.piecesOf(off, n)
+	window, _, err := reserve((last-first+1)*mp.piece, mp.piece)
 	if err != nil {
 		return fmt.Errorf("map a piece of guest memory: %w", err)
 	}
 	defer func() { _ = unix.Munmap(window) }()
-	return guard(window, func() { copy(window[mp.slack+off-first*mp.piece:], p) })
+	pieces := window[-uint64(Addr(window))%mp.piece:][:(last-first+1)*mp.piece]
+	_, err = replace(pieces, mp.fd, mp.fileOffset-mp.slack+first*mp.piece, prot,
+		unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return fmt.Errorf("map a piece of guest memory: %w", err)
+	}
+	at := mp.slack + off - first*mp.piece
+	return guard(pieces, func() { move(pieces[at : at+n]) })
 }
 
 // guard runs f and turns a fault on b into ErrFault.
