@@ -62,13 +62,15 @@ const (
 	Gate             // that tells workers whether it is their VM's turn: GateFiles of them
 
 	Objects = Gate + GateFiles // what programs have exported
+	Numbers = Objects + 1      // that stand for files of the guest's memory
 
 	states  Purpose = 64
 	records Purpose = states + wire.MaxChannels
 	workers Purpose = records + wire.MaxChannels
 	objects Purpose = workers + wire.MaxChannels
 	pidfds  Purpose = objects + mostObjects
-	end     Purpose = pidfds + Pidfds
+	asking  Purpose = pidfds + Pidfds
+	end     Purpose = asking + wire.MaxChannels
 )
 
 // Pidfds is how many descriptors of children are kept.
@@ -87,6 +89,14 @@ func Record(channel int) Purpose { return records + Purpose(channel) }
 
 // Worker is the place of the connection to a channel's worker.
 func Worker(channel int) Purpose { return workers + Purpose(channel) }
+
+// ChannelOf is the channel of which a place has the worker's connection.
+func ChannelOf(p Purpose) (channel int, is bool) {
+	return int(p - workers), p >= workers && p < objects
+}
+
+// Listener is the place of that by which this process decides on what a channel's worker maps.
+func Listener(channel int) Purpose { return asking + Purpose(channel) }
 
 // Object is the place of the file of something that programs have exported, by its number below
 // 256.

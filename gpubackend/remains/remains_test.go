@@ -14,10 +14,29 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/checkpoint"
 	"github.com/paracuda/paracuda/gpubackend/keeper/keepertest"
+	"github.com/paracuda/paracuda/gpubackend/resumption"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
+
+// TestPlaces: no two places are one, and all have a number with those who keep them.
+func TestPlaces(t *testing.T) {
+	if end > resumption.MaxOwn {
+		t.Errorf("there are %d places, and numbers for %d", end, resumption.MaxOwn)
+	}
+	if Numbers >= State(0) || Listener(0) <= Pidfd(Pidfds-1) ||
+		Listener(wire.MaxChannels-1) >= end {
+		t.Error("places overlap")
+	}
+	for p := range end {
+		channel, is := ChannelOf(p)
+		if is != (p >= Worker(0) && p <= Worker(wire.MaxChannels-1)) || is && Worker(channel) != p {
+			t.Errorf("place %d is of channel %d, %t", p, channel, is)
+		}
+	}
+}
 
 // TestNextProcessFindsWhatWasLeft: each process finds the facts and descriptors of the one before.
 func TestNextProcessFindsWhatWasLeft(t *testing.T) {
