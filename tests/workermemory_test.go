@@ -3,14 +3,20 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
 // mostBesideArena bounds how much of the VM's memory a worker maps besides its arena: rings,
@@ -18,7 +24,7 @@ import (
 const mostBesideArena = 64 * 4096
 
 // TestWorkersMapLittle looks at what workers have mapped of their VM's memory while a program runs
-// that has pinned next to nothing.
+// that has pinned next to nothing. They have its files only as numbers that they can only map.
 func TestWorkersMapLittle(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -35,7 +41,7 @@ func TestWorkersMapLittle(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		most := uint64(0)
+		most, numbers := uint64(0), 0
 		for late := patienceOf(vm.boot + 4*vm.limit); !late.over(); {
 			select {
 			case err := <-ended:
@@ -44,11 +50,21 @@ func TestWorkersMapLittle(t *testing.T) {
 					t.Errorf("%v: %d bytes of the VM's memory were mapped, want %d and a few "+
 						"pages:%s", err, most, arena, tail(said.String()))
 				}
+				if numbers == 0 {
+					t.Error("no worker was seen with the VM's memory")
+				}
 				return
 			case <-time.After(100 * time.Millisecond):
 			}
 			for _, pid := range workersOf(cmd.Process.Pid) {
-				most = max(most, mappedOfVM(pid))
+				bytes, inodes := mappedOfVM(pid)
+				most = max(most, bytes)
+				for _, fd := range descriptorsOf(pid, inodes) {
+					numbers++
+					if fd < sandbox.AskedFrom {
+						t.Errorf("a worker has the VM's memory as descriptor %d", fd)
+					}
+				}
 			}
 		}
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -56,8 +72,23 @@ func TestWorkersMapLittle(t *testing.T) {
 	})
 }
 
-// mappedOfVM is how much a process can touch of shared memory that isn't Paracuda's own.
-func mappedOfVM(pid string) (bytes uint64) {
+// descriptorsOf are the descriptors by which a process has some files.
+func descriptorsOf(pid string, inodes map[uint64]bool) (fds []int) {
+	links, _ := filepath.Glob("/proc/" + pid + "/fd/*")
+	for _, link := range links {
+		var st unix.Stat_t
+		fd, err := strconv.Atoi(filepath.Base(link))
+		if errors.Join(err, unix.Stat(link, &st)) == nil && inodes[st.Ino] {
+			fds = append(fds, fd)
+		}
+	}
+	return fds
+}
+
+// mappedOfVM is how much a process can touch of shared memory that isn't Paracuda's own, and of
+// which files.
+func mappedOfVM(pid string) (bytes uint64, inodes map[uint64]bool) {
+	inodes = map[uint64]bool{}
 	text, _ := os.ReadFile("/proc/" + pid + "/maps")
 	for line := range strings.Lines(string(text)) {
 		var from, to, offset, inode uint64
@@ -67,7 +98,8 @@ func mappedOfVM(pid string) (bytes uint64) {
 		if err == nil && mode[0] == 'r' && mode[3] == 's' && strings.HasPrefix(file, "/") &&
 			!strings.HasPrefix(file, "/memfd:paracuda-") {
 			bytes += to - from
+			inodes[inode] = true
 		}
 	}
-	return bytes
+	return bytes, inodes
 }

@@ -15,8 +15,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/numbering"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/resumption"
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -25,14 +27,16 @@ type before struct {
 	session keptSession // without a keeper there is nothing of what follows
 	remains *remains.Remains
 	notes   *takeover.Notes
-	facts   *remains.Facts // nil: there was none
-	serves  bool           // this process serves the VM
+	numbers *numbering.Numbers // of files of the guest's memory
+	facts   *remains.Facts     // nil: there was none
+	serves  bool               // this process serves the VM
 }
 
 // takeOver takes what the previous process has left.
 func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	if o.kept < 0 {
-		return &before{}, nil
+		numbers, err := numbering.New(nil, sandbox.AskedFrom, sandbox.AskedNumbers)
+		return &before{numbers: numbers}, err
 	}
 	k, err := resumption.Open(o.kept, log)
 	if err != nil {
@@ -44,6 +48,9 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	}
 	if err = understood(b.facts); err == nil {
 		b.notes, err = takeover.Open(b.remains)
+	}
+	if err == nil {
+		b.numbers, err = numbering.New(b.remains, sandbox.AskedFrom, sandbox.AskedNumbers)
 	}
 	if err != nil {
 		b.close()
@@ -88,6 +95,7 @@ func (b *before) close() {
 		_ = keeping.Close()
 	}
 	b.notes.Close()
+	b.numbers.Close()
 	b.remains.Close()
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -168,19 +169,39 @@ func (o *deviceOptions) confineSelf(log *logrus.Entry) error {
 // filter takes all files but these from this process, and makes the kernel end it when it makes a
 // system call that its role doesn't need.
 func filter(role sandbox.Role, files sandbox.Files) error {
-	// For the log: this reads the time zone's file while files can still be opened.
-	_, _ = time.Now().Zone()
-	if err := sandbox.OnlyFiles(files); err != nil {
+	if err := onlyFiles(files); err != nil {
 		return err
 	}
 	return filterCalls(role)
 }
 
+// filterAsking does so for a worker, and returns what decides on its mappings of the guest's
+// memory; -1: nothing does, since missing.
+func filterAsking(role sandbox.Role, files sandbox.Files) (listener int, missing, err error) {
+	if err := onlyFiles(files); err != nil {
+		return -1, nil, err
+	}
+	if listener, missing, err = sandbox.FilterAsking(role); err != nil {
+		return -1, nil, noFilter(err)
+	}
+	return listener, missing, nil
+}
+
+// onlyFiles takes all files but these from this process.
+func onlyFiles(files sandbox.Files) error {
+	// For the log: this reads the time zone's file while files can still be opened.
+	_, _ = time.Now().Zone()
+	return sandbox.OnlyFiles(files)
+}
+
+// noFilter names the fix.
+func noFilter(err error) error { return fmt.Errorf("%w: %s", err, fix.Seccomp("/")) }
+
 // filterCalls makes the kernel end this process when it makes a system call that its role doesn't
 // need.
 func filterCalls(role sandbox.Role) error {
 	if err := sandbox.Filter(role); err != nil {
-		return fmt.Errorf("%w: %s", err, fix.Seccomp("/"))
+		return noFilter(err)
 	}
 	return nil
 }
@@ -191,23 +212,48 @@ type confined struct {
 	files      func() sandbox.Files // on CUDA; on the software GPU it opens none
 }
 
+// errUnfiltered says why nobody can decide on what a worker maps.
+var errUnfiltered = errors.New("it has no filter of system calls")
+
+// role is what a child on that GPU is confined to, and its files; false: it has no filter.
+func (o *childOptions) role(to *confined, gpu string) (sandbox.Role, sandbox.Files, bool, error) {
+	if !o.sandbox {
+		return 0, sandbox.Files{}, false, nil
+	}
+	if !o.watched {
+		if err := sandbox.NotDumpable(); err != nil {
+			return 0, sandbox.Files{}, false, err
+		}
+	}
+	switch {
+	case gpu == gpuSoft:
+		return to.soft, sandbox.Files{}, true, nil
+	case isListed():
+		return to.cuda, to.files(), true, nil
+	}
+	return 0, sandbox.Files{}, false, nil
+}
+
 // confine returns what a child calls when it is ready, before it serves a guest.
 func (o *childOptions) confine(to confined) func(gpu string) error {
 	return func(gpu string) error {
-		if !o.sandbox {
-			return nil
+		role, files, is, err := o.role(&to, gpu)
+		if err != nil || !is {
+			return err
 		}
-		if !o.watched {
-			if err := sandbox.NotDumpable(); err != nil {
-				return err
-			}
+		return filter(role, files)
+	}
+}
+
+// confineAsking returns the same for a worker, which then asks for what it maps (filterAsking).
+func (o *childOptions) confineAsking(
+	to confined,
+) func(gpu string) (listener int, missing, err error) {
+	return func(gpu string) (listener int, missing, err error) {
+		role, files, is, err := o.role(&to, gpu)
+		if err != nil || !is {
+			return -1, errUnfiltered, err
 		}
-		if gpu == gpuSoft {
-			return filter(to.soft, sandbox.Files{})
-		}
-		if !isListed() {
-			return nil
-		}
-		return filter(to.cuda, to.files())
+		return filterAsking(role, files)
 	}
 }

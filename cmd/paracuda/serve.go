@@ -160,7 +160,8 @@ func (o *deviceOptions) deviceConfig(gpu string, b *before, log *logrus.Entry) d
 	return device.Config{
 		Build: version, Replace: b.session.replace(), GPU: gpu, Settings: o.settings,
 		Generation: b.generation(), Vouchers: b.vouchers(),
-		Log: log, Remains: b.remains, Notes: b.notes,
+		Log: log, Remains: b.remains, Notes: b.notes, Numbers: b.numbers,
+		Asks: bool(o.sandbox),
 		Before: device.Inherited{Sequence: b.sequence(), Suspended: b.suspended(),
 			Ordered: b.ordered(), InFile: b.inFile()},
 	}

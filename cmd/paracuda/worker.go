@@ -113,7 +113,7 @@ func runWorker(o *childOptions) error {
 			return newDriver(gpu, p, host, accounts, capture, log)
 		},
 		NewMover: connectMover,
-		Confine: o.confine(confined{
+		Confine: o.confineAsking(confined{
 			soft: sandbox.SoftWorker, cuda: sandbox.CUDAWorker, files: workerFiles,
 		}),
 		Log: log,

@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/figures"
 	"github.com/paracuda/paracuda/gpubackend/device/incoming"
 	"github.com/paracuda/paracuda/gpubackend/device/infile"
+	"github.com/paracuda/paracuda/gpubackend/device/mappings"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
@@ -40,6 +41,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/numbering"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/place"
 	"github.com/paracuda/paracuda/gpubackend/remains"
@@ -65,7 +67,11 @@ type Config struct {
 	Replace  func() error
 	Spawn    Spawner
 	Timeouts Timeouts
-	Clock    pace.Clock // for the pace of starts; nil: the real one
+	// Asks says that workers confine themselves before they get the guest's memory. Numbers stand
+	// for its files then. They stay the caller's, as the gate does.
+	Asks    bool
+	Numbers *numbering.Numbers
+	Clock   pace.Clock // for the pace of starts; nil: the real one
 	// Gate is the page on which an arbiter tells the VM's workers whether they may give the GPU
 	// work; nil: nobody does. It stays the caller's, and must be open for as long as there are
 	// workers.
@@ -146,7 +152,8 @@ type Device struct {
 	control   *control.Queue
 	strangers *strangers.Watch // drivers that aren't ours
 	ram       *ram.RAM
-	away      *away.Away // prepares the driver for the device to be away
+	mappings  *mappings.Mappings // what workers map of it
+	away      *away.Away         // prepares the driver for the device to be away
 
 	// Its processes, and who has which.
 	workers    *workers.Workers
@@ -191,7 +198,7 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	}
 	before := d.ram.Put(mapped)
 	if before != nil { // else workers that are there were taken over, and have this memory
-		d.serving.Memory(d.ram.Message())
+		d.serving.Memory(d.ram.MessageTo)
 	}
 	d.movers.Tell(d.ram.Message) // which ends what workers copied that have ended, too
 	if before == nil {

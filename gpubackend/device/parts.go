@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/faults"
 	"github.com/paracuda/paracuda/gpubackend/device/figures"
 	"github.com/paracuda/paracuda/gpubackend/device/infile"
+	"github.com/paracuda/paracuda/gpubackend/device/mappings"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
@@ -43,7 +44,8 @@ import (
 func New(c Config) *Device {
 	c = c.withDefaults()
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
-		ram: ram.New(c.Log), exports: exports.New(proclimit.Files())}
+		ram: ram.New(c.Numbers, c.Log), exports: exports.New(proclimit.Files())}
+	d.mappings = mappings.New(mappings.Config{RAM: d.ram, Run: d.run, Log: d.log})
 	policy := &c.Settings.Policy
 	d.faults = faults.New(gpusOf(policy), policy.Known(), c.Log)
 	starts := pace.New(float64(c.Settings.Starts), opening.Burst, c.Clock)
@@ -252,6 +254,7 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 	d.opening = opening.New(opening.Config{
 		GPU: c.GPU, Channels: d.channels, Workers: d.workers, Ahead: d.ahead,
 		Accounts: d.accounts, Exports: d.exports, Settings: d.settings, RAM: d.ram,
+		Mappings: d.mappings, Asks: c.Asks,
 		Left: d.movers.AwaitLeft, Starts: starts, Held: d.suspension.Held, Saved: d.saving.Has,
 		Rejoin: d.suspension.Rejoin, Joins: d.reach.Joins, Begins: d.serves,
 		HandOwed: func(channel int) { d.objects.HandOwed(channel) },

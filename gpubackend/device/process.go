@@ -66,6 +66,8 @@ func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 	case handover.KindRelease:
 		handover.CloseFiles(fds)
 		d.reach.Released(w)
+	case handover.KindConfined:
+		d.mappings.Confined(w, m, fds)
 	case handover.KindFault:
 		handover.CloseFiles(fds)
 		d.faults.Told(w.Program().PID, m.Fault)
@@ -73,6 +75,12 @@ func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 		handover.CloseFiles(fds)
 		d.place.Lacks(w, m.Bytes)
 	default:
+		if d.ram.HasAny(fds) {
+			w.Log().Warn("a worker offers the guest's memory, which it can't have: it is killed")
+			handover.CloseFiles(fds)
+			w.Kill()
+			return
+		}
 		d.exports.Receive(&w.Offers, m, fds)
 	}
 }

@@ -16,6 +16,7 @@ type Kind string
 const (
 	KindWarm    Kind = "warm"    // to a worker, before start: initialise the GPU
 	KindStart   Kind = "start"   // to a worker: serve this queue
+	KindGuest   Kind = "guest"   // the guest's memory, for a worker that has said KindConfined
 	KindReady   Kind = "ready"   // the worker is warm, or serves it
 	KindMemory  Kind = "memory"  // guest memory changed
 	KindDone    Kind = "done"    // the worker (or mover) uses the new memory only
@@ -83,12 +84,16 @@ const (
 	// to a worker: give up the connection to the mover, if no copy needs it; and that it has
 	KindRelease Kind = "release"
 	KindFault   Kind = "fault" // a GPU answers what says that it is broken, or gone
+	// it has confined itself, and what it maps of the guest's memory can be decided on; with an
+	// error: it can't. The answer is KindGuest
+	KindConfined Kind = "confined"
 )
 
 // Unasked says whether a message answers nothing.
 func (k Kind) Unasked() bool {
 	switch k {
-	case KindOffer, KindWithdraw, KindWake, KindRoom, KindMover, KindRelease, KindFault:
+	case KindOffer, KindWithdraw, KindWake, KindRoom, KindMover, KindRelease, KindFault,
+		KindConfined:
 		return true
 	}
 	return false
@@ -106,8 +111,9 @@ func with(fields, files string) cargo {
 // of another kind.
 var cargoes = map[Kind]cargo{
 	KindWarm: with("GPU Home Policy Entry", "Ledger"),
-	KindStart: with("GPU Channel PID Comm Entry Held Saved Filed Queue Memory Log Policy",
+	KindStart: with("GPU Channel PID Comm Entry Held Saved Filed Asks Queue Memory Log Policy",
 		"Kick Call State Object Image Log Gate Ledger Memory"),
+	KindGuest:   with("Memory", "Memory"),
 	KindReady:   with("Error", ""),
 	KindMemory:  with("Memory", "Memory"),
 	KindDone:    with("Error", ""),
@@ -155,6 +161,7 @@ var cargoes = map[Kind]cargo{
 	KindMover:    with("Error", "Conn"),
 	KindRelease:  with("Error", ""),
 	KindFault:    with("Fault", ""),
+	KindConfined: with("Error", "Listener"),
 }
 
 // ofAll are fields that messages of all kinds have.

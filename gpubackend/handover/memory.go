@@ -30,6 +30,20 @@ func Describe(regions []guestmem.Region) ([]Region, []int) {
 	return out, files
 }
 
+// DescribeNumbered lists the regions of a memory by the numbers of their files, for a process that
+// asks for mappings. Files without a number are left out.
+func DescribeNumbered(
+	parts []guestmem.Numbered, number func(fd int) (number uint32, is bool),
+) (out []Region) {
+	for _, p := range parts {
+		if n, is := number(p.FD); is {
+			out = append(out, Region{GuestAddr: p.GuestAddr, Size: p.Size,
+				FileOffset: p.FileOffset, File: int(n), Piece: p.Piece, Sealed: p.ShrinkSealed})
+		}
+	}
+	return out
+}
+
 // identity tells files apart; a file that can't be asked equals no other.
 func identity(fd int) [2]uint64 {
 	var st unix.Stat_t
@@ -42,6 +56,9 @@ func identity(fd int) [2]uint64 {
 // Map returns the memory that a message describes, of which only what is touched is mapped, and
 // closes the files, which it doesn't need.
 func (m *Message) Map(files []int) (*guestmem.Memory, error) {
+	if len(files) == 0 && len(m.Memory) > 0 {
+		return m.numbered()
+	}
 	defer CloseFiles(files)
 	var regions []guestmem.Region
 	for i, r := range m.Memory {
@@ -53,4 +70,17 @@ func (m *Message) Map(files []int) (*guestmem.Memory, error) {
 		})
 	}
 	return guestmem.NewSparse(regions)
+}
+
+// numbered returns a memory whose files aren't this process's.
+func (m *Message) numbered() (*guestmem.Memory, error) {
+	var regions []guestmem.Numbered
+	for _, r := range m.Memory {
+		regions = append(regions, guestmem.Numbered{
+			Region: guestmem.Region{GuestAddr: r.GuestAddr, Size: r.Size, FD: r.File,
+				FileOffset: r.FileOffset},
+			Piece: r.Piece, ShrinkSealed: r.Sealed,
+		})
+	}
+	return guestmem.NewNumbered(regions)
 }

@@ -21,8 +21,8 @@ import (
 )
 
 // Message is one message: its kind, and the fields and files that cargoes lists for that kind. The
-// files travel with it in this order: kick, call, state, conn, object, image, log, the gate's and
-// the ledger's, as far as Files lists them, then those of memory.
+// files travel with it in this order: kick, call, state, conn, object, image, log,
+// listener, the gate's and the ledger's, as far as Files lists them, then those of memory.
 type Message struct {
 	Kind  Kind   `json:"kind"`
 	Error string `json:"error,omitempty"` // why what was asked for isn't done
@@ -43,6 +43,8 @@ type Message struct {
 	// It goes on from a record, which comes through the object's file. Without a queue it waits for
 	// one, and for the guest's memory, as one that has paused.
 	Saved bool `json:"saved,omitempty"`
+	// It confines itself, and says so, before it gets the guest's memory.
+	Asks bool `json:"asks,omitempty"`
 
 	// What it works with. Some of it changes later.
 	Queue  *Queue   `json:"queue,omitempty"`
@@ -90,6 +92,7 @@ type Files struct {
 	Kick, Call, State, Conn, Object bool
 	Image                           bool // of device memory, which came before the record
 	Log                             bool
+	Listener                        bool // of a worker's filter of system calls
 	Gate                            bool // GateFiles files: a gate.Page's, in the order of its FDs
 	Ledger                          bool // a ledger.Page's
 	Memory                          int  // number of files that Region.File indexes
@@ -135,10 +138,14 @@ type Queue struct {
 	Anew bool `json:",omitempty"`
 }
 
-// Region is a range of guest memory in file File of the message.
+// Region is a range of guest memory, in file File of the message. If the message has no files, File
+// is the descriptor by which a worker asks for mappings, and the rest is what it must know of the
+// file.
 type Region struct {
 	GuestAddr, Size, FileOffset uint64
 	File                        int
+	Piece                       uint64 `json:",omitempty"` // of its pages, or huge pages
+	Sealed                      bool   `json:",omitempty"` // it can't be cut short
 }
 
 // Policy is how a VM's commands are batched and waited for.
@@ -197,7 +204,7 @@ func (f Files) count() int {
 	}
 	n := f.Memory
 	for _, b := range []bool{
-		f.Kick, f.Call, f.State, f.Conn, f.Object, f.Image, f.Log,
+		f.Kick, f.Call, f.State, f.Conn, f.Object, f.Image, f.Log, f.Listener,
 	} {
 		if b {
 			n++
@@ -214,7 +221,7 @@ func (f Files) count() int {
 
 // Named is a message's files by name; -1 where there is none.
 type Named struct {
-	Kick, Call, State, Conn, Object, Image, Log int
+	Kick, Call, State, Conn, Object, Image, Log, Listener int
 
 	Gate   []int // none, or GateFiles
 	Ledger int
@@ -224,14 +231,14 @@ type Named struct {
 // Name sorts the files of a received message.
 func (m *Message) Name(fds []int) Named {
 	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Image: -1, Log: -1,
-		Ledger: -1}
+		Listener: -1, Ledger: -1}
 	for _, f := range []struct {
 		has bool
 		to  *int
 	}{
 		{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State},
 		{m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object}, {m.Files.Image, &n.Image},
-		{m.Files.Log, &n.Log},
+		{m.Files.Log, &n.Log}, {m.Files.Listener, &n.Listener},
 	} {
 		if f.has {
 			*f.to, fds = fds[0], fds[1:]

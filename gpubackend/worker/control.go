@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/gpubackend/worker/queue"
+	"github.com/paracuda/paracuda/virtqueue/asked"
 )
 
 // send sends the device process a message without files.
@@ -22,6 +23,10 @@ func atOnce(
 	e *exports.Exports, d *dirty.Pages, m *handover.Message, fds []int,
 ) *handover.Message {
 	switch m.Kind {
+	case handover.KindTakeOver:
+		// What the dead device process was about to decide on is asked of the next one. The loop
+		// may wait for just that.
+		asked.Again()
 	case handover.KindImport:
 		return e.Accept(m, fds)
 	case handover.KindLog:

@@ -13,7 +13,7 @@
 //
 //	start              worker.go warm.go assemble.go (makes the rooms and the table)
 //	ring               commands.go
-//	device process     control.go takeover.go (another one)
+//	device process     control.go takeover.go (another one) confine.go (what it leaves to it)
 //	standing still     suspend.go
 //	saved to a file    saved.go
 //	the gate           gate.go

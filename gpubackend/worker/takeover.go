@@ -18,7 +18,7 @@ func (w *Worker) takeOver(m *handover.Message) error {
 	answer.Standing = &handover.Standing{Protocol: handover.Protocol,
 		Paused: paused, Still: still, Out: w.suspension.Out(),
 		Image: w.suspension.ImageBytes(), Kept: w.suspension.KeptBytes(),
-		Mover: w.copies.Reaches()}
+		Mover: w.copies.Reaches(), Asks: w.asks}
 	if err := w.control.Send(answer, nil); err != nil {
 		return err
 	}

@@ -46,6 +46,8 @@ type Worker struct {
 	files    *sleeping.Files
 	control  *handover.Conn
 	messages chan inbox.Received
+	early    []inbox.Received // came before the inbox is read
+	asks     bool             // for what it maps of the guest's memory
 
 	queue   *queue.Queue
 	dirty   dirty.Pages // pages of the guest's that are written to
@@ -78,9 +80,10 @@ type Config struct {
 	) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
 	NewMover func(fd int) (moves.Mover, error)
-	// Confine is called when everything is open and loaded, before the guest process is served. May
-	// be nil.
-	Confine func(gpu string) error
+	// Confine is called when everything is open and loaded, before the guest process is served.
+	// What it returns lets the device process decide on what is mapped of the guest's memory; -1:
+	// nothing does, since missing. May be nil.
+	Confine func(gpu string) (listener int, missing, err error)
 	Log     *logrus.Entry
 }
 
@@ -123,7 +126,7 @@ func Run(c Config) error {
 	if err := c.Control.Send(&handover.Message{Kind: handover.KindReady}, nil); err != nil {
 		return err
 	}
-	in := &inbox.Inbox{Conn: w.control, To: w.messages, Wake: w.files.Wake,
+	in := &inbox.Inbox{Conn: w.control, Early: w.early, To: w.messages, Wake: w.files.Wake,
 		AtOnce: func(m *handover.Message, fds []int) *handover.Message {
 			return atOnce(w.exports, &w.dirty, m, fds)
 		}}
@@ -181,9 +184,10 @@ func newWorker(
 	if err := w.dirty.Take(m, n.Log); err != nil {
 		return nil, err
 	}
-	if err := w.startQueue(m, n); err != nil {
-		return nil, err
-	}
+	w.queue = queue.New(queue.Config{
+		State: w.state, Host: w.host, Dirty: &w.dirty, Call: n.Call, Log: w.log,
+		Attach: func(a *arena.Arena) { w.arena = a },
+	})
 	if err = counts.join(m.Entry, n.Ledger); err != nil {
 		return nil, err
 	}
@@ -197,28 +201,27 @@ func newWorker(
 		return nil, err
 	}
 	w.assemble()
-	if c.Confine != nil {
-		if err := c.Confine(m.GPU); err != nil {
-			return nil, err
-		}
+	guest, files, err := w.confine(c.Confine, m, n.Memory)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.startQueue(m.Queue, guest, files); err != nil {
+		return nil, err
 	}
 	return w, nil
 }
 
-// startQueue makes the channel's queue, and starts it if the driver has started it.
-func (w *Worker) startQueue(m *handover.Message, n handover.Named) error {
-	w.queue = queue.New(queue.Config{
-		State: w.state, Host: w.host, Dirty: &w.dirty, Call: n.Call, Log: w.log,
-		Attach: func(a *arena.Arena) { w.arena = a },
-	})
-	if m.Queue == nil {
+// startQueue starts the channel's queue, if the driver has started it, in the guest's memory.
+func (w *Worker) startQueue(q *handover.Queue, guest *handover.Message, files []int) error {
+	if q == nil {
+		handover.CloseFiles(files)
 		return nil
 	}
-	mem, err := m.Map(n.Memory)
+	mem, err := guest.Map(files)
 	if err != nil {
 		return fmt.Errorf("map guest memory: %w", err)
 	}
-	return w.queue.Start(mem, m.Queue)
+	return w.queue.Start(mem, q)
 }
 
 // rareTurns is how many turns of the loop pass between looks at what changes rarely: chains,

@@ -5,7 +5,6 @@ package channels
 import (
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -103,7 +102,7 @@ func (c *channel) resume(mem *guestmem.Memory) {
 	}
 	m, fds := c.queue.Message(handover.KindResume, inFlight)
 	if c.bare {
-		fds, c.bare = ram.Describe(mem, m, fds), false
+		fds, c.bare = c.config.RAM.DescribeTo(c.worker.Asks(), mem, m, fds), false
 	}
 	c.worker.Conn().GoesOn()
 	c.worker.Tell(m, fds)

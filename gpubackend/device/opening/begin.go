@@ -177,5 +177,8 @@ func (o *Opening) message(
 	}
 	fds = m.GiveLog(o.RAM.Log(), fds)
 	fds = o.Accounts.Pass(m, fds, w)
+	if m.Asks = o.Asks; m.Asks {
+		return m, fds
+	}
 	return m, ram.Describe(mem, m, fds)
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/mappings"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
@@ -61,6 +62,8 @@ type Config struct {
 	Exports  *exports.Exports
 	Settings *settings.VM
 	RAM      *ram.RAM
+	Mappings *mappings.Mappings
+	Asks     bool // workers confine themselves before they get the guest's memory
 	// Left says whether the processes of the previous device process are gone.
 	Left   func(quit <-chan struct{}) bool
 	Starts *pace.Pace             // how often a worker may be started

@@ -24,6 +24,7 @@ func (o *Opening) TakeOver(left *takeover.Left) {
 			o.Channels.TakenOver(x.Channel, x.Base, w)
 			o.Exports.Rejoin(&w.Offers, x.Channel)
 			o.Accounts.TakeOver(w, x.Entry, x.PID)
+			o.Mappings.TakeOver(w, x.Listener)
 		})
 		o.Run("taking over a worker", func() { o.meet(w) })
 	}

@@ -7,7 +7,11 @@
 //
 // The session owns what it maps; a RAM has the mapping in use, with a lock that is held for as long
 // as anybody uses it (Use). Its holder may take locks of parts that don't use memory, and waits for
-// nobody. When Put or SetLog returns, nobody uses the previous memory or log any more.
+// nobody, except the kernel when a file goes to a worker. When Put or SetLog returns, nobody uses
+// the previous memory or log any more.
+//
+// Workers that ask for what they map (package mapleave) know files by numbers, and others get
+// descriptors.
 //
 // # Who may lie
 //
@@ -20,6 +24,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/numbering"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -27,16 +32,21 @@ import (
 
 // RAM is a guest's memory. There is none until the front end has sent some.
 type RAM struct {
-	log   *logrus.Entry
-	dirty dirtylog.Switch
-	came  chan struct{} // closed when there is memory
+	log     *logrus.Entry
+	numbers *numbering.Numbers // nil: no worker asks
+	dirty   dirtylog.Switch
+	came    chan struct{} // closed when there is memory
 
 	mu     sync.RWMutex
 	mapped *guestmem.Memory // nil: none; guarded by mu
+	parts  []part           // of it, with numbers; guarded by mu
 }
 
-// New returns the memory of a guest that has sent none yet.
-func New(log *logrus.Entry) *RAM { return &RAM{log: log, came: make(chan struct{})} }
+// New returns the memory of a guest that has sent none yet. Its files get numbers, unless that is
+// nil.
+func New(numbers *numbering.Numbers, log *logrus.Entry) *RAM {
+	return &RAM{log: log, numbers: numbers, came: make(chan struct{})}
+}
 
 // Map maps a front end's memory, which isn't in use before Put.
 func (r *RAM) Map(m *vhostuser.Memory) (*guestmem.Memory, error) {
@@ -54,6 +64,10 @@ func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, r.mapped = r.mapped, mapped
+	if err := r.numbers.Set(files(mapped)); err != nil {
+		r.log.WithError(err).Error("workers can't map the guest's memory")
+	}
+	r.parts = r.partsOf(mapped)
 	select {
 	case <-r.came:
 	default:
@@ -62,6 +76,17 @@ func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 		}
 	}
 	return before
+}
+
+// files are those of a memory; nil: there is none.
+func files(mem *guestmem.Memory) (fds []int) {
+	if mem == nil {
+		return nil
+	}
+	for _, x := range mem.Regions() {
+		fds = append(fds, x.FD)
+	}
+	return fds
 }
 
 // Came is closed when the front end has sent memory for the first time.
@@ -83,10 +108,24 @@ func (r *RAM) Now() *guestmem.Memory {
 
 // Message tells a process of the guest's memory, if there is some. Its files are the memory's, and
 // open as long as that is: before it is closed, all processes are told of the next one.
-func (r *RAM) Message() (m *handover.Message, files []int) {
+func (r *RAM) Message() (m *handover.Message, files []int) { return r.MessageTo(false) }
+
+// MessageTo is Message for a process that may ask for what it maps.
+func (r *RAM) MessageTo(asks bool) (m *handover.Message, files []int) {
 	m = &handover.Message{Kind: handover.KindMemory}
-	r.Use(func(mem *guestmem.Memory) { files = Describe(mem, m, nil) })
+	r.Use(func(mem *guestmem.Memory) { files = r.DescribeTo(asks, mem, m, nil) })
 	return m, files
+}
+
+// DescribeTo is Describe for a process that may ask for what it maps: then it gets no files.
+func (r *RAM) DescribeTo(
+	asks bool, mem *guestmem.Memory, m *handover.Message, fds []int,
+) []int {
+	if !asks || mem == nil {
+		return Describe(mem, m, fds)
+	}
+	m.Memory = handover.DescribeNumbered(mem.Numbered(), r.numbers.Of)
+	return fds
 }
 
 // Describe adds a memory (nil: none) to a message, and its files to the message's.

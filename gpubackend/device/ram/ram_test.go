@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/numbering"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
@@ -20,14 +21,18 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
-const guestBytes = 1 << 20
+const (
+	guestBytes  = 1 << 20
+	firstNumber = 100
+)
 
 // newRAM is one without memory, and what it logs.
 func newRAM() (*RAM, *bytes.Buffer) {
 	var text bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&text)
-	return New(logrus.NewEntry(log)), &text
+	numbers, _ := numbering.New(nil, firstNumber, 4) // nobody keeps them: there is no error
+	return New(numbers, logrus.NewEntry(log)), &text
 }
 
 // mapped is a guest's memory, as a front end sends it.

@@ -51,6 +51,8 @@ type Worker struct {
 	Proc  child.Process
 	Conn  *handover.Conn
 	State *handover.State
+	// Listener is that by which its mappings are decided on; -1: it doesn't ask.
+	Listener int
 }
 
 // Mover is the VM's.
@@ -167,7 +169,11 @@ func (n *Notes) find(c roster.Child, p child.Process, left *Left) error {
 		_ = conn.Close()
 		return err
 	}
-	left.Workers = append(left.Workers, Worker{c, p, conn, state})
+	listener, kept := n.remains.Take(remains.Listener(c.Channel))
+	if !kept {
+		listener = -1
+	}
+	left.Workers = append(left.Workers, Worker{c, p, conn, state, listener})
 	return nil
 }
 
@@ -209,6 +215,9 @@ func (n *Notes) forget(c roster.Child) {
 	n.roster.Ended(c.Number)
 	n.close(placeOf(c))
 	n.remains.Drop(placeOf(c))
+	if c.Role == roster.Worker {
+		n.remains.Drop(remains.Listener(c.Channel))
+	}
 }
 
 // placeOf is where a child's connection is kept.
@@ -238,8 +247,25 @@ func (n *Notes) serves(c roster.Child, p child.Process, conn *child.Conn) {
 // is gone, and where its queue began.
 func (n *Notes) ServesWorker(w *workers.Worker, entry int, base uint16) {
 	p := w.Program()
+	n.listens(w.Channel(), w.WithListener)
 	n.serves(roster.Child{Role: roster.Worker, Channel: w.Channel(), PID: p.PID, Name: p.Name,
 		Entry: entry, Base: base, Ahead: w.Ahead}, w.Process(), w.Conn())
+}
+
+// listens notes by what the mappings of a channel's worker are decided on, in place of its
+// predecessor's. with calls its argument if there is something.
+func (n *Notes) listens(channel int, with func(f func(fd int))) {
+	if n == nil {
+		return
+	}
+	place, is := remains.Listener(channel), false
+	with(func(fd int) {
+		n.remains.Keep(place, fd)
+		is = true
+	})
+	if !is {
+		n.remains.Drop(place)
+	}
 }
 
 // ServesMover notes a mover.
@@ -267,6 +293,9 @@ func (n *Notes) Ended(p child.Process) {
 			n.roster.Ended(number)
 			n.remains.Drop(place)
 			delete(n.places, place)
+			if channel, is := remains.ChannelOf(place); is {
+				n.remains.Drop(remains.Listener(channel))
+			}
 			return
 		}
 	}

@@ -59,6 +59,9 @@ func (p *process) end() {
 	p.remains.Close()
 }
 
+// deaf is the channel of a worker whose mappings nobody decides on.
+const deaf = 3
+
 // serve starts a child, which is a number and the other end of a connection.
 func (p *process) serve(c roster.Child, number uint32) *handover.Conn {
 	p.t.Helper()
@@ -80,6 +83,11 @@ func (p *process) serve(c roster.Child, number uint32) *handover.Conn {
 		state.SetBase(uint16(number))
 		p.states[c.Channel] = state
 		p.ends = append(p.ends, state.Close)
+		p.listens(c.Channel, func(f func(fd int)) {
+			if c.Channel != deaf {
+				f(state.FD()) // any file will do
+			}
+		})
 	}
 	p.serves(c, running(number), conn)
 	p.ends = append(p.ends, func() { near.Close() })
@@ -111,6 +119,7 @@ func (l *Left) drop() {
 	for _, w := range l.Workers {
 		w.Conn.Close()
 		w.State.Close()
+		handover.CloseFiles([]int{w.Listener})
 	}
 	if l.Mover != nil {
 		l.Mover.Conn.Close()
@@ -161,6 +170,9 @@ func TestFind(t *testing.T) {
 		if want.Number = 14; w.Child != want || w.Proc != running(14) || w.State.Base() != 14 {
 			t.Errorf("%+v at %d, want %+v", w.Child, w.State.Base(), want)
 		}
+		if w.Listener < 0 {
+			t.Error("nobody can decide on its mappings")
+		}
 		for _, c := range []struct{ mine, theirs *handover.Conn }{
 			{w.Conn, theirs}, {left.Mover.Conn, mover},
 		} {
@@ -198,6 +210,25 @@ func places(s keepertest.Store) (all []remains.Purpose) {
 	return all
 }
 
+// TestDeaf: a worker without listener doesn't get the one of its predecessor.
+func TestDeaf(t *testing.T) {
+	t.Parallel()
+	s := keepertest.Store{}
+	defer s.Close()
+	p := next(t, s)
+	c := roster.Child{Role: roster.Worker, Channel: deaf}
+	p.listens(deaf, func(f func(fd int)) { f(0) })
+	p.serve(c, 5)
+	p.end()
+	p = next(t, s)
+	left := p.Find([]child.Process{running(5)}, 4, quiet())
+	if len(left.Workers) != 1 || left.Workers[0].Listener != -1 {
+		t.Errorf("%+v", left)
+	}
+	left.drop()
+	p.end()
+}
+
 // TestIncomplete: a child of which something is missing ends, and its queue's note stays.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
@@ -221,6 +252,9 @@ func TestIncomplete(t *testing.T) {
 			p := next(t, s)
 			p.serve(roster.Child{Role: roster.Worker, Channel: 1}, 5)
 			p.end()
+			if _, kept := s[uint32(remains.Listener(1))]; !kept {
+				t.Error("no listener is kept")
+			}
 			spoil(s)
 			channels := 2
 			if name == "channel" {
@@ -230,6 +264,9 @@ func TestIncomplete(t *testing.T) {
 			left := p.Find([]child.Process{running(5)}, channels, quiet())
 			if left.Workers != nil || !slices.Equal(left.rest(), []uint32{5}) {
 				t.Errorf("%+v", left)
+			}
+			if _, kept := s[uint32(remains.Listener(1))]; kept {
+				t.Error("its listener is kept")
 			}
 			_, kept := s[uint32(remains.Worker(1))]
 			_, noted := s[uint32(remains.State(1))]

@@ -13,12 +13,12 @@ import (
 // it begins.
 type All func() []*Worker
 
-// Memory tells them of other memory of the guest's, and waits until they have let go of the
-// previous one.
-func (all All) Memory(message *handover.Message, files []int) {
+// Memory tells them of other memory of the guest's, in a message for those that ask for mappings or
+// one for the others, and waits until they have let go of the previous one.
+func (all All) Memory(message func(asks bool) (*handover.Message, []int)) {
 	all.tell(func(w *Worker) error {
-		m := *message
-		return w.Obey(&m, files, handover.KindDone, "a process did not take the new memory")
+		m, files := message(w.Asks())
+		return w.Obey(m, files, handover.KindDone, "a process did not take the new memory")
 	})
 }
 

@@ -35,7 +35,7 @@ func TestAllAreTold(t *testing.T) {
 		handover.KindPolicy: func() { all.Policy(handover.Policy{SoftWorkers: 4}) },
 		handover.KindGoOn:   all.GoOn,
 		handover.KindMemory: func() {
-			all.Memory(&handover.Message{Kind: handover.KindMemory}, nil)
+			all.Memory(memory)
 		},
 		handover.KindLog: func() {
 			all.Log(func() (*handover.Message, []int) {

@@ -8,10 +8,32 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mapleave"
 )
 
 // Conn is its connection.
 func (w *Worker) Conn() *child.Conn { return w.conn }
+
+// BeginsToAsk says, once, that it is to be settled who decides on what it maps.
+func (w *Worker) BeginsToAsk() bool { return !w.asked.Swap(true) }
+
+// AskedBy is told who decides on what it maps. The Worker closes it when the process has ended.
+func (w *Worker) AskedBy(d *mapleave.Decider) {
+	w.decider.Store(d)
+	if w.Ended() {
+		d.Close()
+	}
+}
+
+// Asks says whether it asks for what it maps, and so gets no files of the guest's memory.
+func (w *Worker) Asks() bool { return w.decider.Load() != nil }
+
+// WithListener calls f with the descriptor by which its mappings are decided on, if it asks.
+func (w *Worker) WithListener(f func(fd int)) {
+	if d := w.decider.Load(); d != nil {
+		d.WithFD(f)
+	}
+}
 
 // Tell sends a message to which there is no answer. A worker that doesn't take it is killed. A
 // killed one doesn't read any more.

@@ -36,6 +36,9 @@ func (x *Workers) TakeOver(t Taken, policy handover.Policy, known func(*Worker))
 // Meet asks a worker that was taken over for its position. One that doesn't answer is killed.
 func (w *Worker) Meet() (*handover.Standing, bool) {
 	standing, err := w.conn.TakeOver(w.config.Limits.Exit)
+	if err == nil && standing.Asks != w.Asks() {
+		err = errAsks
+	}
 	if err == nil {
 		return standing, true
 	}
@@ -45,6 +48,9 @@ func (w *Worker) Meet() (*handover.Standing, bool) {
 	w.Kill()
 	return nil, false
 }
+
+// errAsks says that a worker can't map anything any more, or says so.
+var errAsks = errors.New("nobody can decide on its mappings, or it doesn't ask")
 
 // Process is its process.
 func (w *Worker) Process() child.Process { return w.proc }

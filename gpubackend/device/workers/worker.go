@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mapleave"
 )
 
 // Worker is a worker's process.
@@ -28,6 +29,9 @@ type Worker struct {
 	exited chan struct{} // closed when the process has ended
 	gone   chan struct{} // closed when what it had is taken back, too
 	log    atomic.Pointer[logrus.Entry]
+
+	asked   atomic.Bool                      // whether it can ask for mappings was settled
+	decider atomic.Pointer[mapleave.Decider] // decides on its mappings; nil: it has the files
 
 	killed  atomic.Bool
 	retired atomic.Bool // it needs no successor
@@ -46,6 +50,9 @@ func (w *Worker) await() {
 	defer w.closeState()
 	err := w.proc.Wait()
 	w.over.Store(true)
+	if d := w.decider.Load(); d != nil {
+		d.Close()
+	}
 	w.config.Exited(w)
 	close(w.exited)
 	w.conn.Close()

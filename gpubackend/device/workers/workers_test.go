@@ -195,7 +195,7 @@ func TestSilentWorkers(t *testing.T) {
 	}{
 		{"stop", func(w *Worker) { w.Stop() }, "worker did not stop"},
 		{"tell all", func(w *Worker) {
-			one(w).Memory(&handover.Message{Kind: handover.KindMemory}, nil)
+			one(w).Memory(memory)
 		}, "did not take the new memory"},
 		{"log", func(w *Worker) {
 			one(w).Log(func() (*handover.Message, []int) {
@@ -363,4 +363,9 @@ func TestItIsHeardAtOnce(t *testing.T) {
 	}
 	w.End()
 	w.TryAgain("it is gone") // which is no fault
+}
+
+// memory describes no memory.
+func memory(bool) (*handover.Message, []int) {
+	return &handover.Message{Kind: handover.KindMemory}, nil
 }

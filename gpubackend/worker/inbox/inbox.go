@@ -31,6 +31,8 @@ type Conn interface {
 // Inbox is the messages of the device process that wait for the loop.
 type Inbox struct {
 	Conn Conn
+	// Early are messages that were received before. They come first.
+	Early []Received
 	// AtOnce obeys a message that doesn't need the loop, and returns the answer; nil for other
 	// messages.
 	AtOnce func(m *handover.Message, files []int) *handover.Message
@@ -41,19 +43,29 @@ type Inbox struct {
 
 // Read runs until the connection ends, and says so to the loop.
 func (i *Inbox) Read() {
-	for {
-		m, files, err := i.Conn.Receive()
-		if err == nil {
-			if answer := i.AtOnce(m, files); answer != nil {
-				if err = i.Conn.Send(answer, nil); err == nil {
-					continue
-				}
-			}
-		}
-		i.To <- Received{m, files, err}
-		i.Wake()
-		if err != nil {
+	for _, r := range i.Early {
+		if !i.take(r) {
 			return
 		}
 	}
+	for {
+		m, files, err := i.Conn.Receive()
+		if !i.take(Received{m, files, err}) {
+			return
+		}
+	}
+}
+
+// take answers a message at once, or hands it on. It says whether another one may come.
+func (i *Inbox) take(r Received) bool {
+	if r.Err == nil {
+		if answer := i.AtOnce(r.Message, r.Files); answer != nil {
+			if r.Err = i.Conn.Send(answer, nil); r.Err == nil {
+				return true
+			}
+		}
+	}
+	i.To <- r
+	i.Wake()
+	return r.Err == nil
 }

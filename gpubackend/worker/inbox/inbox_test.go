@@ -33,7 +33,7 @@ func (c *conn) Send(m *handover.Message, _ []int) error {
 }
 
 // read reads to the end. Only KindSync is answered at once.
-func read(c *conn) (got []Received, woken int) {
+func read(c *conn, early ...handover.Kind) (got []Received, woken int) {
 	to := make(chan Received, 16)
 	i := &Inbox{Conn: c, To: to, Wake: func() { woken++ },
 		AtOnce: func(m *handover.Message, _ []int) *handover.Message {
@@ -42,6 +42,9 @@ func read(c *conn) (got []Received, woken int) {
 			}
 			return nil
 		}}
+	for _, k := range early {
+		i.Early = append(i.Early, Received{&handover.Message{Kind: k}, nil, nil})
+	}
 	i.Read()
 	close(to)
 	for r := range to {
@@ -71,5 +74,20 @@ func TestAnswerThatFails(t *testing.T) {
 	c := &conn{in: []handover.Kind{handover.KindSync, handover.KindPause}, err: io.ErrClosedPipe}
 	if got, _ := read(c); len(got) != 1 || !errors.Is(got[0].Err, io.ErrClosedPipe) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestEarly: what was received before comes first, and is answered at once, too.
+func TestEarly(t *testing.T) {
+	c := &conn{in: []handover.Kind{handover.KindResume}}
+	got, _ := read(c, handover.KindPause, handover.KindSync)
+	if len(got) != 3 || got[0].Message.Kind != handover.KindPause ||
+		got[1].Message.Kind != handover.KindResume || len(c.sent) != 1 {
+		t.Errorf("%+v, sent %q", got, c.sent)
+	}
+	c = &conn{err: io.ErrClosedPipe, in: []handover.Kind{handover.KindResume}}
+	if got, _ = read(c, handover.KindSync, handover.KindPause); len(got) != 1 ||
+		!errors.Is(got[0].Err, io.ErrClosedPipe) {
+		t.Errorf("%+v of a connection that has ended", got)
 	}
 }

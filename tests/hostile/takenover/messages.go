@@ -29,7 +29,7 @@ var kinds = []handover.Kind{
 	handover.KindMovedIn, handover.KindGoOn, handover.KindSave, handover.KindSaved,
 	handover.KindTakeOver, handover.KindStands, handover.KindOffer, handover.KindWithdraw,
 	handover.KindWake, handover.KindRoom, handover.KindMover, handover.KindRelease,
-	handover.KindFault, "", "no such kind",
+	handover.KindFault, handover.KindConfined, handover.KindGuest, "", "no such kind",
 }
 
 // messages are deeds that the device process doesn't expect of a worker that serves a guest.
@@ -97,7 +97,7 @@ func messages() (list []Deed) {
 		message("an offer of a kind that there isn't", offer(1, "thing", 1<<20, -1)),
 		message("offers of what is no memory", offerOf(func(w *worker) int { return w.fd })),
 		message("offers of the guest's memory", offerOf(func(w *worker) int {
-			return w.files.Memory[0]
+			return w.guest.File
 		})),
 		message("offers of the state page", offerOf(func(w *worker) int { return w.files.State })),
 		message("offers without end", offer(5_000, handover.ObjectPool, 1, -1)),

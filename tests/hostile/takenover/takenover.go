@@ -85,7 +85,8 @@ type worker struct {
 	control *handover.Conn
 	start   *handover.Message
 	files   handover.Named
-	ram     []byte // the guest's, from address 0
+	guest   handover.Region // of the guest's memory, from address 0
+	ram     []byte          // the same
 	in      chan received
 }
 
@@ -95,8 +96,8 @@ type received struct {
 }
 
 // Do does a deed, with the control connection fd. Confine makes the worker give up what it gives up
-// before it serves a guest. Do doesn't return.
-func Do(deed, fd int, confine func() error) {
+// before it serves a guest, and returns what decides on what it maps. Do doesn't return.
+func Do(deed, fd int, confine func() (listener int, err error)) {
 	d := Deeds()[deed]
 	control, err := handover.NewConn(os.NewFile(uintptr(fd), "control"))
 	w := &worker{control: control, in: make(chan received, 64)}
@@ -105,7 +106,7 @@ func Do(deed, fd int, confine func() error) {
 		err = w.begin()
 	}
 	if err == nil {
-		err = confine()
+		err = w.confine(confine)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "taken over:", err)
@@ -130,11 +131,33 @@ func (w *worker) begin() error {
 		return err
 	}
 	w.start, w.files = m, m.Name(fds)
-	if len(w.files.Memory) == 0 || len(m.Memory) == 0 || m.Memory[0].GuestAddr != 0 {
-		return fmt.Errorf("memory %v in %d files", m.Memory, len(w.files.Memory))
+	return nil
+}
+
+// confine gives up what a worker gives up, and maps the guest's memory.
+func (w *worker) confine(confine func() (listener int, err error)) error {
+	listener, err := confine()
+	if err != nil {
+		return err
 	}
-	w.ram, err = unix.Mmap(w.files.Memory[0], 0, int(m.Memory[0].Size),
-		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	said := &handover.Message{Kind: handover.KindConfined}
+	said.Files.Listener = true
+	err = w.control.Send(said, []int{listener})
+	unix.Close(listener)
+	if err != nil {
+		return err
+	}
+	m, fds, err := w.control.Receive()
+	if err != nil {
+		return err
+	}
+	if m.Kind != handover.KindGuest || len(fds) != 0 || len(m.Memory) == 0 ||
+		m.Memory[0].GuestAddr != 0 {
+		return fmt.Errorf("%s, memory %v in %d files", m.Kind, m.Memory, len(fds))
+	}
+	w.guest = m.Memory[0]
+	w.ram, err = unix.Mmap(w.guest.File, 0, int(w.guest.Size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED)
 	return err
 }
 
