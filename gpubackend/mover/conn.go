@@ -123,10 +123,13 @@ func (c *conn) release(e engine) {
 	c.socket.Close()
 }
 
-// attach answers a worker that lends memory.
-func (c *conn) attach(e engine, fd int, start, bytes uint64) error {
+// attach answers a worker that lends memory, which must not be the guest's.
+func (c *conn) attach(e engine, guest *memory, fd int, start, bytes uint64) error {
 	answer := message{kind: messageAnswer, value: 1}
-	s, refused := c.mapped(e, fd, start, bytes)
+	s, refused := staging(nil), error(errGuests)
+	if !guest.has(fd) {
+		s, refused = c.mapped(e, fd, start, bytes)
+	}
 	if refused == nil {
 		c.next++
 		c.staging[c.next] = &lent{staging: s}

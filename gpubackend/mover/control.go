@@ -127,7 +127,7 @@ func (s *server) listen(c *conn) {
 			if asksBack {
 				err = c.detach(s.engine, m.number)
 			} else {
-				err = c.attach(s.engine, fds[0], uint64(m.number)*startUnit, m.value)
+				err = c.attach(s.engine, s.memory, fds[0], uint64(m.number)*startUnit, m.value)
 			}
 			if err != nil && !c.refused {
 				c.refused = true // the worker may repeat it: log it once

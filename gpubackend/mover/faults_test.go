@@ -146,7 +146,7 @@ func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	}
 	s := &server{engine: e, conns: []*conn{c}, memory: memoryOf(t, []guestmem.Region{region})}
 	_, fd := mapped(t, 4096, unix.F_SEAL_SHRINK)
-	if err := c.attach(e, fd, 0, 4096); err != nil {
+	if err := c.attach(e, s.memory, fd, 0, 4096); err != nil {
 		t.Fatal(err)
 	}
 	c.begin(e, s.memory,

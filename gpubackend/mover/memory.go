@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -69,6 +70,17 @@ func (m *memory) region(key regionKey) *region {
 		}
 	}
 	return nil
+}
+
+// errGuests refuses the guest's memory where a worker lends some: copies would reach all of it.
+var errGuests = errors.New("the guest's memory, as what a worker lends")
+
+// has says whether a file has some of the guest's memory, or can't be asked.
+func (m *memory) has(fd int) bool {
+	key, err := keyOf(handover.Region{}, fd)
+	return err != nil || slices.ContainsFunc(m.regions, func(r *region) bool {
+		return r.key.device == key.device && r.key.inode == key.inode
+	})
 }
 
 func keyOf(d handover.Region, fd int) (regionKey, error) {

@@ -153,7 +153,7 @@ func TestOnlySealedMemoryIsTaken(t *testing.T) {
 	_, grows := mapped(t, 4096, unix.F_SEAL_GROW)
 	for what, fd := range map[string]int{
 		"memory without seals": open, "memory that can shrink": grows,
-		"a file": int(file.Fd()), "a pipe": pipe[0],
+		"a file": int(file.Fd()), "a pipe": pipe[0], "the guest's memory": region.FD,
 		"memory that can't be written": sparse(t, 4096, unix.F_SEAL_SHRINK|unix.F_SEAL_WRITE),
 		"memory that is too large":     sparse(t, maxStaging+4096, unix.F_SEAL_SHRINK),
 	} {

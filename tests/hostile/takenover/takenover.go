@@ -43,7 +43,7 @@ type Deed struct {
 // Deeds are all deeds.
 func Deeds() (list []Deed) {
 	for _, part := range [][]Deed{
-		messages(), early(), copies(), vouchers(), pages(), queue(), calls(), resources(),
+		messages(), early(), copies(), vouchers(), pages(), memory(), queue(), calls(), resources(),
 	} {
 		list = append(list, part...)
 	}
