@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -75,10 +76,10 @@ func BenchmarkVouched(b *testing.B) {
 				list = append(list,
 					wire.Run{Address: guestBase + driversOwn + i*8192, Bytes: 4096})
 			}
-			d.vouch(0, 1, wire.MapFlagWrite, list)
+			d.Vouch(0, 1, wire.MapFlagWrite, list)
 			m := memoryOf(b, []guestmem.Region{region})
 			q := request{voucher: 1, runs: []wire.Run{{Bytes: uint64(pages) * 4096}}}
-			c := &conn{vouchers: vouchers{root: d.root}, dirty: &dirtylog.Switch{}}
+			c := &conn{vouchers: vouchers.Exposure{Root: d.Root}, dirty: &dirtylog.Switch{}}
 			b.ReportAllocs()
 			for b.Loop() {
 				var u vouchedUse

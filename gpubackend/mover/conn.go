@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
@@ -32,7 +33,7 @@ type conn struct {
 	waiting *job     // decoded, but the engine has no room for it
 	closed  bool
 
-	vouchers vouchers
+	vouchers vouchers.Exposure
 	listed   []wire.Run // what a voucher's places are
 	dirty    *dirtylog.Switch
 
@@ -42,7 +43,7 @@ type conn struct {
 }
 
 // newConn greets a worker on a socket, which it takes over. Its driver vouches for pages in v.
-func newConn(fd int, q *quota, v vouchers, dirty *dirtylog.Switch) (*conn, error) {
+func newConn(fd int, q *quota, v vouchers.Exposure, dirty *dirtylog.Switch) (*conn, error) {
 	worker, err := socket.Conn(fd)
 	if err != nil {
 		return nil, err
@@ -268,13 +269,13 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 // runsOf gives the runs of a request. If the driver vouches for pages, they are those for which it
 // does, and the job's use of them begins.
 func (c *conn) runsOf(u *vouchedUse, m *memory, q *request) (runs []wire.Run, s status) {
-	if c.vouchers.root == 0 {
+	if c.vouchers.Root == 0 {
 		if q.voucher != 0 {
 			return nil, statusVoucher
 		}
 		return q.runs, statusDone
 	}
-	if *u, s = c.vouchers.begin(m, q.voucher); s != statusDone {
+	if *u, s = beginVouched(c.vouchers, m, q.voucher); s != statusDone {
 		return nil, s
 	}
 	c.listed, s = u.runs(m, q, c.listed[:0])

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 )
 
 // receive reads the messages of the device process for the loop.
@@ -31,7 +32,7 @@ func (s *server) handle(m *handover.Message, fds []int) {
 	switch m.Kind {
 	case handover.KindAttach:
 		if n.Conn >= 0 {
-			s.connect(n.Conn, vouchers{m.Vouchers, uint32(m.Channel)})
+			s.connect(n.Conn, vouchers.Exposure{Root: m.Vouchers, Channel: uint32(m.Channel)})
 			n.Conn = -1
 		}
 	case handover.KindMemory:
@@ -94,7 +95,7 @@ func (s *server) replaceMemory(m *handover.Message, files []int) error {
 }
 
 // connect starts to serve a worker.
-func (s *server) connect(fd int, v vouchers) {
+func (s *server) connect(fd int, v vouchers.Exposure) {
 	c, err := newConn(fd, s.quota, v, &s.dirty)
 	switch {
 	case errors.Is(err, unix.EPIPE): // it has ended meanwhile

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -140,7 +141,7 @@ func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	}
 	defer unix.Close(far)
 	e := &fullEngine{softEngine: newSoftEngine(1, -1)}
-	c, err := newConn(near, newQuota(4096), vouchers{}, &dirtylog.Switch{})
+	c, err := newConn(near, newQuota(4096), vouchers.Exposure{}, &dirtylog.Switch{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +169,7 @@ func TestWorkerThatReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(far)
-	c, err := newConn(near, newQuota(4096), vouchers{}, &dirtylog.Switch{})
+	c, err := newConn(near, newQuota(4096), vouchers.Exposure{}, &dirtylog.Switch{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,22 +3,14 @@
 package mover
 
 import (
-	"encoding/binary"
 	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/memword"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
-
-// vouchers are where the guest's driver vouches for the pages that may be copied for a worker.
-// Where they are comes from the driver, through the device process. They are memory of the guest's
-// kernel: each word is copied once, and checked before it is used.
-type vouchers struct {
-	root    uint64 // guest-physical address; 0: this driver doesn't vouch for pages
-	channel uint32
-}
 
 // vouchedUse is a request's use of the pages that a voucher is for. The driver doesn't unpin them
 // before it ends.
@@ -28,23 +20,16 @@ type vouchedUse struct {
 	voucher wire.ChainHeader
 }
 
-// maxVouchers is how many a channel can have.
-const maxVouchers = uint32(len(wire.Exposed{}.Headers)) * wire.DirectoryPages *
-	wire.HeadersPerPage
-
 // oneUse is what a use adds to the state of a voucher.
 const oneUse = 2
 
-// begin begins a use of voucher number n.
-func (v vouchers) begin(m *memory, n uint32) (u vouchedUse, s status) {
+// beginVouched begins a use of voucher number n of a channel. Vouchers are memory of the guest's
+// kernel: where they are comes from its driver, through the device process.
+func beginVouched(v vouchers.Exposure, m *memory, n uint32) (u vouchedUse, s status) {
 	s = statusVoucher
-	if v.channel >= wire.MaxChannels || n == 0 || n > maxVouchers {
-		return vouchedUse{}, s
-	}
 	defer endGuard(debug.SetPanicOnFault(true), &s)
-	at := v.find(m, uint64(n-1))
-	b := m.at(at, wire.ChainHeaderSize)
-	if at == 0 || at%wire.ChainHeaderSize != 0 || b == nil {
+	b, at := v.Header(m, n)
+	if b == nil {
 		return vouchedUse{}, s
 	}
 	state := b[wire.ChainHeaderStateOffset:][:4]
@@ -56,21 +41,6 @@ func (v vouchers) begin(m *memory, n uint32) (u vouchedUse, s status) {
 	copy(raw[:], b)
 	u.voucher.Decode(raw[:])
 	return u, statusDone
-}
-
-// find is the address of the channel's header n, from 0. 0: there is none.
-func (v vouchers) find(m *memory, n uint64) uint64 {
-	page := n / wire.HeadersPerPage
-	exposed := m.entry(v.root, uint64(v.channel))
-	if exposed == 0 {
-		return 0
-	}
-	directory := m.entry(exposed+wire.ExposedHeadersOffset, page/wire.DirectoryPages)
-	headers := m.entry(directory, page%wire.DirectoryPages)
-	if headers == 0 {
-		return 0
-	}
-	return headers + n%wire.HeadersPerPage*wire.ChainHeaderSize
 }
 
 // beginUse counts a use, if the driver vouches for the pages.
@@ -107,31 +77,23 @@ func (u *vouchedUse) runs(m *memory, q *request, dst []wire.Run) (runs []wire.Ru
 	s = statusVoucher
 	defer endGuard(debug.SetPanicOnFault(true), &s)
 	h := &u.voucher
-	if h.Type != wire.ChainMap || h.Runs > wire.RunsPerMap ||
-		!q.toDevice && h.Flags&wire.MapFlagWrite == 0 {
+	l, is := vouchers.ListOf(m, h)
+	if !is || h.Type != wire.ChainMap || !q.toDevice && h.Flags&wire.MapFlagWrite == 0 {
 		return dst, s
 	}
-	l := list{m, h.List, h.Runs}
 	for _, place := range q.runs {
-		if dst = l.place(dst, place); dst == nil {
+		if dst = appendPlace(dst, &l, place); dst == nil {
 			return nil, s
 		}
 	}
 	return dst, statusDone
 }
 
-// list is the list of a map's runs in guest memory.
-type list struct {
-	memory  *memory
-	address uint64 // of the list, or of a table of lists
-	count   uint32 // of runs
-}
-
-// place appends the runs of a place. nil: it isn't in the map, or there are too many.
-func (l *list) place(dst []wire.Run, place wire.Run) []wire.Run {
+// appendPlace appends the runs of a place in a list. nil: it isn't there, or there are too many.
+func appendPlace(dst []wire.Run, l *vouchers.List, place wire.Run) []wire.Run {
 	i, offset := uint32(place.Address>>placeShift), place.Address&(1<<placeShift-1)
 	for left := place.Bytes; left > 0; {
-		part := l.from(i)
+		part := l.From(i)
 		if part == nil {
 			return nil
 		}
@@ -150,25 +112,8 @@ func (l *list) place(dst []wire.Run, place wire.Run) []wire.Run {
 	return dst
 }
 
-// from is a part of the list in guest memory, from run number i on; nil: there is no such run.
-func (l *list) from(i uint32) []byte {
-	if i >= l.count {
-		return nil
-	}
-	n, address := i/wire.RunsPerList, l.address
-	if l.count > wire.RunsPerList {
-		address = l.memory.entry(address, uint64(n))
-	}
-	there := min(l.count-n*wire.RunsPerList, wire.RunsPerList)
-	part := l.memory.at(address, uint64(there)*wire.RunSize)
-	if part == nil {
-		return nil
-	}
-	return part[i%wire.RunsPerList*wire.RunSize:]
-}
-
-// at returns a range of guest memory that lies in one region; nil: there is none such.
-func (m *memory) at(guest, n uint64) []byte {
+// At implements vouchers.Memory.
+func (m *memory) At(guest, n uint64) []byte {
 	i := m.find(guest)
 	if i < 0 {
 		return nil
@@ -179,17 +124,4 @@ func (m *memory) at(guest, n uint64) []byte {
 		return nil
 	}
 	return r.host[offset : offset+n : offset+n]
-}
-
-// entry reads number i of a table of addresses. 0: there is none.
-func (m *memory) entry(table, i uint64) uint64 {
-	const bytes = 8
-	if table == 0 {
-		return 0
-	}
-	b := m.at(table+i*bytes, bytes)
-	if b == nil {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(b)
 }

@@ -13,97 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
+	"github.com/paracuda/paracuda/gpubackend/vouchers/voucherstest"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// driver plays a guest's driver that vouches for pages. Its own memory is the first MiB of the
-// guest's.
-type driver struct {
-	tb   testing.TB
-	mem  []byte
-	next uint64 // free memory
-	root uint64
-	own  [wire.MaxChannels]uint64 // exposed pages of a channel
-}
-
 const driversOwn = 1 << 20
 
-// newDriver is for a guest of one region.
+type driver = voucherstest.Driver
+
+// newDriver is for a guest of one region. The first MiB of its memory is the driver's own.
 func newDriver(tb testing.TB, n int) (*driver, guestmem.Region) {
 	mem, region := oneRegion(tb, n)
-	d := &driver{tb: tb, mem: mem, next: guestBase}
-	d.root = d.page()
-	return d, region
-}
-
-func (d *driver) page() uint64 {
-	d.next += 4096
-	if d.next > guestBase+driversOwn {
-		d.tb.Fatal("the driver has no memory left")
-	}
-	return d.next - 4096
-}
-
-func (d *driver) at(address uint64) []byte { return d.mem[address-guestBase:] }
-
-func (d *driver) put(address, value uint64) {
-	binary.LittleEndian.PutUint64(d.at(address), value)
-}
-
-func (d *driver) get(address uint64) uint64 { return binary.LittleEndian.Uint64(d.at(address)) }
-
-// state is that of a channel's voucher.
-func (d *driver) state(channel int, n uint32) *uint32 {
-	return memword.Of32(d.at(d.voucher(channel, n) + wire.ChainHeaderStateOffset))
-}
-
-// voucher is where a channel's voucher is, for which there is a page then.
-func (d *driver) voucher(channel int, n uint32) uint64 {
-	if d.own[channel] == 0 {
-		d.own[channel] = d.page()
-		d.put(d.root+8*uint64(channel), d.own[channel])
-	}
-	page, of := uint64(n-1)/wire.HeadersPerPage, uint64(n-1)%wire.HeadersPerPage
-	directory := d.followed(d.directory(channel) + 8*(page/wire.DirectoryPages))
-	return d.followed(directory+8*(page%wire.DirectoryPages)) + of*wire.ChainHeaderSize
-}
-
-// directory is where the address of a channel's first directory of headers is.
-func (d *driver) directory(channel int) uint64 {
-	return d.own[channel] + wire.ExposedHeadersOffset
-}
-
-// followed is the page whose address is there. If there is none, it becomes one.
-func (d *driver) followed(entry uint64) uint64 {
-	if d.get(entry) == 0 {
-		d.put(entry, d.page())
-	}
-	return d.get(entry)
-}
-
-// vouch vouches for pages.
-func (d *driver) vouch(channel int, n uint32, flags uint32, runs []wire.Run) {
-	h := wire.ChainHeader{Type: wire.ChainMap, Id: n, Runs: uint32(len(runs)), Flags: flags,
-		Voucher: n, List: d.page()}
-	many := len(runs) > wire.RunsPerList
-	for i, list := 0, h.List; len(runs) > 0; i++ {
-		if many {
-			list = d.page()
-			d.put(h.List+8*uint64(i), list)
-		}
-		some := runs[:min(len(runs), wire.RunsPerList)]
-		runs = runs[len(some):]
-		for j := range some {
-			some[j].Encode(d.at(list + uint64(j)*wire.RunSize))
-		}
-	}
-	h.Encode(d.at(d.voucher(channel, n)))
-	atomic.StoreUint32(d.state(channel, n), wire.VoucherStateValid)
+	return voucherstest.New(tb, mem, guestBase, driversOwn), region
 }
 
 // vouched is a worker of a channel whose driver vouches for pages.
@@ -151,17 +77,17 @@ func TestVouchedAsAnOracleSays(t *testing.T) {
 	const many = maxRuns + 7
 	d, region := newDriver(t, driversOwn+many*4096)
 	h := startHost(t, region)
-	c, plain := h.vouched(5, d.root), h.client()
+	c, plain := h.vouched(5, d.Root), h.client()
 	r := rand.New(rand.NewPCG(3, 4))
 	for n, count := range []int{1, 2, 300, many} {
 		runs := pages(r, count, many)
 		number := []uint32{1, 2, wire.HeadersPerPage, wire.HeadersPerPage + 1}[n]
-		d.vouch(5, number, wire.MapFlagWrite, runs)
+		d.Vouch(5, number, wire.MapFlagWrite, runs)
 		id, mem, _ := attach(t, c, count*4096)
 		other, want, _ := attach(t, plain, count*4096)
 		fill(mem, 1)
 		copy(want, mem)
-		fill(d.mem[driversOwn:], 2)
+		fill(d.Mem[driversOwn:], 2)
 		for range 5 {
 			p := moves.Place{Run: uint32(r.IntN(count)), Offset: uint64(r.IntN(4096))}
 			p.Bytes = 1 + r.Uint64N(uint64(count-int(p.Run))*4096-p.Offset)
@@ -173,20 +99,20 @@ func TestVouchedAsAnOracleSays(t *testing.T) {
 				b.Run, b.Bytes = b.Run+1, b.Bytes-4096
 				m.Places = []moves.Place{a, b}
 			}
-			before := bytes.Clone(d.mem[driversOwn:])
+			before := bytes.Clone(d.Mem[driversOwn:])
 			if err := move(t, c, &m); err != nil {
 				t.Fatalf("%d runs, %+v: %v", count, p, err)
 			}
-			after := bytes.Clone(d.mem[driversOwn:])
-			copy(d.mem[driversOwn:], before)
+			after := bytes.Clone(d.Mem[driversOwn:])
+			copy(d.Mem[driversOwn:], before)
 			m.Voucher, m.Places, m.Staging = 0, nil, other
 			if err := move(t, plain, &m); err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(mem, want) || !bytes.Equal(after, d.mem[driversOwn:]) {
+			if !bytes.Equal(mem, want) || !bytes.Equal(after, d.Mem[driversOwn:]) {
 				t.Fatalf("%d runs, %+v: other bytes than without vouchers", count, p)
 			}
-			if s := atomic.LoadUint32(d.state(5, number)); s != wire.VoucherStateValid {
+			if s := atomic.LoadUint32(d.State(5, number)); s != wire.VoucherStateValid {
 				t.Fatalf("%d runs, %+v: state %d afterwards", count, p, s)
 			}
 		}
@@ -204,7 +130,7 @@ type lie struct {
 func lies() map[string]lie {
 	one := []moves.Place{{Bytes: 4096}}
 	at := func(offset uint64) []moves.Place { return []moves.Place{{Offset: offset, Bytes: 1}} }
-	header := func(d *driver) uint64 { return d.voucher(1, 1) }
+	header := func(d *driver) uint64 { return d.Header(1, 1) }
 	list := func(d *driver) uint64 { return header(d) + wire.ChainHeaderListOffset }
 	return map[string]lie{
 		"runs of its own":              {places: one, toDevice: true},
@@ -218,38 +144,38 @@ func lies() map[string]lie {
 		"far past the end of a run":    {voucher: 1, places: at(1<<48 - 1)},
 		"to pages pinned to be read":   {voucher: 2, places: one},
 		"a voucher that is over": {voucher: 1, places: one, prepare: func(d *driver) {
-			atomic.StoreUint32(d.state(1, 1), 0)
+			atomic.StoreUint32(d.State(1, 1), 0)
 		}},
 		"one with a use, that is over": {voucher: 1, places: one, prepare: func(d *driver) {
-			atomic.StoreUint32(d.state(1, 1), oneUse)
+			atomic.StoreUint32(d.State(1, 1), oneUse)
 		}},
 		"as many uses as can be counted": {voucher: 1, places: one, prepare: func(d *driver) {
-			atomic.StoreUint32(d.state(1, 1), 1<<32-1)
+			atomic.StoreUint32(d.State(1, 1), 1<<32-1)
 		}},
 		// The driver is the guest's own, but mustn't harm the mover.
 		"a directory outside memory": {voucher: 1 + wire.DirectoryPages*wire.HeadersPerPage,
-			places: one, prepare: func(d *driver) { d.put(d.directory(1)+8, 1<<62) }},
+			places: one, prepare: func(d *driver) { d.Put(d.Directory(1)+8, 1<<62) }},
 		"a list outside memory": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(list(d), ^uint64(0))
+			d.Put(list(d), ^uint64(0))
 		}},
 		"a list at the end of memory": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(list(d), guestBase+uint64(len(d.mem))-16)
+			d.Put(list(d), guestBase+uint64(len(d.Mem))-16)
 		}},
 		"a page of vouchers outside memory": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(d.get(d.directory(1)), 1<<62)
+			d.Put(d.Get(d.Directory(1)), 1<<62)
 		}},
 		"a page of vouchers at an odd address": {voucher: 1, places: one, prepare: func(d *driver) {
-			d.put(d.get(d.directory(1)), guestBase+1)
+			d.Put(d.Get(d.Directory(1)), guestBase+1)
 		}},
 		"too many runs": {voucher: 1, places: one, prepare: func(d *driver) {
-			binary.LittleEndian.PutUint32(d.at(header(d)+wire.ChainHeaderRunsOffset),
+			binary.LittleEndian.PutUint32(d.At(header(d)+wire.ChainHeaderRunsOffset),
 				wire.RunsPerMap+1)
 		}},
 		"no map": {voucher: 1, places: one, prepare: func(d *driver) {
-			binary.LittleEndian.PutUint32(d.at(header(d)), wire.ChainArena)
+			binary.LittleEndian.PutUint32(d.At(header(d)), wire.ChainArena)
 		}},
 		"runs without bytes": {voucher: 1, places: one, prepare: func(d *driver) {
-			clear(d.at(d.get(list(d)))[:32])
+			clear(d.At(d.Get(list(d)))[:32])
 		}},
 	}
 }
@@ -266,24 +192,24 @@ func TestOnlyWhatTheDriverVouchesFor(t *testing.T) {
 			two := []wire.Run{
 				{Address: program, Bytes: 4096}, {Address: program + 8192, Bytes: 4096},
 			}
-			d.vouch(1, 1, wire.MapFlagWrite, two)
-			d.vouch(1, 2, 0, two)
-			d.vouch(2, 3, wire.MapFlagWrite, []wire.Run{{Address: program + 16384, Bytes: 4096}})
-			d.vouch(1, 300, wire.MapFlagWrite, []wire.Run{{Address: program + 1<<19, Bytes: 4096}})
+			d.Vouch(1, 1, wire.MapFlagWrite, two)
+			d.Vouch(1, 2, 0, two)
+			d.Vouch(2, 3, wire.MapFlagWrite, []wire.Run{{Address: program + 16384, Bytes: 4096}})
+			d.Vouch(1, 300, wire.MapFlagWrite, []wire.Run{{Address: program + 1<<19, Bytes: 4096}})
 			if x.prepare != nil {
 				x.prepare(d)
 			}
-			c := h.vouched(1, d.root)
+			c := h.vouched(1, d.Root)
 			id, mem, _ := attach(t, c, 1<<20)
 			fill(mem, 1)
-			guest, device := bytes.Clone(d.mem), bytes.Clone(mem)
+			guest, device := bytes.Clone(d.Mem), bytes.Clone(mem)
 			runs := []wire.Run{{Address: program + 1<<18, Bytes: x.places[0].Bytes}}
 			err := move(t, c, &moves.Move{Staging: id, Voucher: x.voucher, Places: x.places,
 				Runs: runs, ToDevice: x.toDevice})
 			if !errors.Is(err, ErrVoucher) {
 				t.Errorf("%v, want %v", err, ErrVoucher)
 			}
-			if !bytes.Equal(guest, d.mem) || !bytes.Equal(device, mem) {
+			if !bytes.Equal(guest, d.Mem) || !bytes.Equal(device, mem) {
 				t.Error("something was written")
 			}
 			err = move(t, c, &moves.Move{Staging: id, Voucher: 300, Runs: runs[:1],
@@ -301,7 +227,7 @@ func TestVouchersOfADriverWithout(t *testing.T) {
 	c := startHost(t, region).client()
 	id, _, _ := attach(t, c, 4096)
 	runs := []wire.Run{{Address: guestBase + driversOwn, Bytes: 4096}}
-	d.vouch(0, 1, wire.MapFlagWrite, runs)
+	d.Vouch(0, 1, wire.MapFlagWrite, runs)
 	m := &moves.Move{Staging: id, Runs: runs, Voucher: 1, Places: []moves.Place{{Bytes: 4096}}}
 	if err := move(t, c, m); !errors.Is(err, ErrVoucher) {
 		t.Error(err)
@@ -312,10 +238,11 @@ func TestVouchersOfADriverWithout(t *testing.T) {
 func TestNothingIsExposed(t *testing.T) {
 	d, region := newDriver(t, driversOwn+1<<20)
 	m := memoryOf(t, []guestmem.Region{region})
-	d.put(d.root, 1<<62)
-	for channel, root := range map[uint32]uint64{0: d.root, 1: d.root, 2: 1 << 62, 3: 1<<64 - 8,
-		wire.MaxChannels: d.root} {
-		if _, s := (vouchers{root, channel}).begin(m, 1); s != statusVoucher {
+	d.Put(d.Root, 1<<62)
+	for channel, root := range map[uint32]uint64{0: d.Root, 1: d.Root, 2: 1 << 62, 3: 1<<64 - 8,
+		wire.MaxChannels: d.Root} {
+		v := vouchers.Exposure{Root: root, Channel: channel}
+		if _, s := beginVouched(v, m, 1); s != statusVoucher {
 			t.Errorf("channel %d, %#x: status %d", channel, root, s)
 		}
 	}
@@ -325,16 +252,16 @@ func TestNothingIsExposed(t *testing.T) {
 func TestTheDriverKeepsPagesInUse(t *testing.T) {
 	d, region := newDriver(t, driversOwn+1<<20)
 	runs := []wire.Run{{Address: guestBase + driversOwn, Bytes: 4096}}
-	d.vouch(0, 1, wire.MapFlagWrite, runs)
+	d.Vouch(0, 1, wire.MapFlagWrite, runs)
 	m := memoryOf(t, []guestmem.Region{region})
-	u, s := vouchers{d.root, 0}.begin(m, 1)
-	if s != statusDone || atomic.CompareAndSwapUint32(d.state(0, 1), wire.VoucherStateValid, 0) {
+	u, s := beginVouched(vouchers.Exposure{Root: d.Root}, m, 1)
+	if s != statusDone || atomic.CompareAndSwapUint32(d.State(0, 1), wire.VoucherStateValid, 0) {
 		t.Fatalf("status %d, or the driver ended a voucher in use", s)
 	}
 	u.end(&dirtylog.Switch{})
 	u.end(&dirtylog.Switch{}) // only once
-	if !atomic.CompareAndSwapUint32(d.state(0, 1), wire.VoucherStateValid, 0) {
-		t.Errorf("state %d after the use", *d.state(0, 1))
+	if !atomic.CompareAndSwapUint32(d.State(0, 1), wire.VoucherStateValid, 0) {
+		t.Errorf("state %d after the use", *d.State(0, 1))
 	}
 }
 
@@ -344,7 +271,7 @@ func TestUsesAreLogged(t *testing.T) {
 	d, region := newDriver(t, driversOwn+1<<20)
 	h := startHost(t, region)
 	runs := []wire.Run{{Address: guestBase + driversOwn, Bytes: 4096}}
-	d.vouch(0, 1, 0, runs)
+	d.Vouch(0, 1, 0, runs)
 	bits, fd := mapped(t, 256<<10, unix.F_SEAL_SHRINK)
 	l, err := dirtylog.Open(fd, 0, 256<<10)
 	if err != nil {
@@ -353,14 +280,14 @@ func TestUsesAreLogged(t *testing.T) {
 	defer l.Close()
 	h.log(l)
 	defer h.log(nil)
-	c := h.vouched(0, d.root)
+	c := h.vouched(0, d.Root)
 	id, _, _ := attach(t, c, 4096)
 	m := &moves.Move{Staging: id, Runs: runs, Voucher: 1, Places: []moves.Place{{Bytes: 4096}},
 		ToDevice: true}
 	if err := move(t, c, m); err != nil {
 		t.Fatal(err)
 	}
-	page := d.voucher(0, 1) / 4096
+	page := d.Header(0, 1) / 4096
 	if bits[page/8]&(1<<(page%8)) == 0 {
 		t.Error("the voucher's page isn't marked")
 	}
