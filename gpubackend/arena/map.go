@@ -50,12 +50,10 @@ func Unmap(addr, size uintptr) {
 // what is there: whoever reads them meanwhile sees the old or the new. After an error some runs are
 // mapped and some aren't.
 func Put(runs []guestmem.Run, addr uintptr, writable bool) error {
-	for _, r := range runs {
-		prot := unix.PROT_READ
-		if writable {
-			prot |= unix.PROT_WRITE
-		}
-		if _, err := mmap(addr, uintptr(len(r.Bytes)), prot, unix.MAP_SHARED|unix.MAP_FIXED, r.FD,
+	for i := range runs {
+		r := &runs[i]
+		prot, fd, flags := r.File(writable)
+		if _, err := mmap(addr, uintptr(len(r.Bytes)), prot, flags|unix.MAP_FIXED, fd,
 			r.FileOffset); err != nil {
 			return fmt.Errorf("map a run of %d bytes: %w", len(r.Bytes), err)
 		}

@@ -23,7 +23,7 @@ func TestMapIsOnlyToRead(t *testing.T) {
 	if err := unix.Ftruncate(fd, 4096); err != nil {
 		t.Fatal(err)
 	}
-	runs := []guestmem.Run{{Bytes: make([]byte, 4096), FD: fd}}
+	runs := []guestmem.Run{{Bytes: make([]byte, 4096), FD: fd, ReadFD: fd}}
 	for writable, want := range map[bool]string{false: "r--s", true: "rw-s"} {
 		b, unmap, err := Map(runs, 0, writable)
 		if err != nil {

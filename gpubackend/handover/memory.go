@@ -79,7 +79,7 @@ func (m *Message) numbered() (*guestmem.Memory, error) {
 		regions = append(regions, guestmem.Numbered{
 			Region: guestmem.Region{GuestAddr: r.GuestAddr, Size: r.Size, FD: r.File,
 				FileOffset: r.FileOffset},
-			Piece: r.Piece, ShrinkSealed: r.Sealed,
+			ReadFD: r.File, Piece: r.Piece, ShrinkSealed: r.Sealed,
 		})
 	}
 	return guestmem.NewNumbered(regions)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Mapping is what a worker wants to map.
@@ -16,6 +18,7 @@ type Mapping struct {
 	Number         uint32 // of the file
 	Offset, Length uint64 // in the file, in whole pages; their sum doesn't wrap
 	Writable       bool
+	Right          guestmem.Right // by which it is mapped, as the worker says
 }
 
 // Policy says what a worker may map.
@@ -229,13 +232,15 @@ func mappingOf(call *notified) (Mapping, error) {
 	m := Mapping{
 		Number: uint32(a[4]), Offset: a[5], Length: a[1], // the kernel drops the upper half
 		Writable: a[2]&unix.PROT_WRITE != 0,
+		Right:    guestmem.RightOf(a[4], a[3]),
 	}
 	const may = unix.MAP_SHARED | unix.MAP_FIXED | unix.MAP_NORESERVE
+	flags := uint32(a[3]) // with MAP_SHARED it ignores others
 	switch {
 	case call.arch != unix.AUDIT_ARCH_X86_64, call.call != unix.SYS_MMAP:
 		return m, errOtherCall
-	case a[2]&^(unix.PROT_READ|unix.PROT_WRITE) != 0, a[3]&^may != 0,
-		a[3]&unix.MAP_SHARED == 0:
+	case a[2]&^(unix.PROT_READ|unix.PROT_WRITE) != 0, flags&^may != 0,
+		flags&unix.MAP_SHARED == 0:
 		return m, errKind
 	case m.Offset%pageSize != 0, m.Length == 0, m.Length > mostSize, m.Offset > mostSize:
 		return m, errRange

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/mapleave/mapleavetest"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // ram is a policy: two files, of which some mappings are allowed.
@@ -132,7 +133,9 @@ func TestDecisions(t *testing.T) {
 		{"of another file", attempt(1, toRead, shared, asked+1, 2*pageSize), 12, nil},
 		{"room isn't taken", attempt(1, toRead, shared|unix.MAP_NORESERVE, asked, 3*pageSize),
 			3, nil},
-		{"the upper half", attempt(pageSize, toRead, shared, asked|high, pageSize), 1, nil},
+		{"rights", attempt(pageSize, toRead, shared|7*high, asked|high, pageSize), 1, nil},
+		{"all rights", attempt(pageSize, toRead, shared|^(high-1), asked|^(high-1), pageSize), 1,
+			nil},
 		{"another page", attempt(pageSize, toRead, shared, asked, 0), 0, errNot},
 		{"to write", attempt(pageSize, toWrite, shared, asked, pageSize), 0, errNot},
 		{"a file that isn't", attempt(pageSize, toRead, shared, asked+2, 0), 0, errNot},
@@ -165,6 +168,38 @@ func TestDecisions(t *testing.T) {
 		if err := unix.Close(int(number)); err != nil {
 			t.Errorf("number %d: %v", number, err)
 		}
+	}
+	if a.End(); <-ended != nil {
+		t.Error("it doesn't see the end")
+	}
+	g.Close()
+}
+
+// TestRights: by what right it maps, as the caller says, is what the policy gets.
+func TestRights(t *testing.T) {
+	a := mapleavetest.New(t)
+	defer unix.Close(a.Listener)
+	r := newRAM(t, func(m Mapping) bool { return m.Number == asked })
+	g, ended := serve(t, a.Listener, r)
+	for _, right := range []guestmem.Right{0, 1, 1 << 31, 1 << 32, 1<<63 | 1<<40 | 5,
+		1<<64 - 1} {
+		for write, prot := range map[bool]int{false: toRead, true: toWrite} {
+			run := guestmem.Run{FD: asked, ReadFD: asked, Right: right}
+			p, fd, flags := run.File(write)
+			got := <-a.Try(attempt(pageSize, uintptr(p), uintptr(flags), uintptr(fd), 0))
+			saw, _ := r.said()
+			want := Mapping{asked, 0, pageSize, write, right}
+			if got.Err != nil || p != prot || len(saw) != 1 || saw[0] != want {
+				t.Errorf("%#x, to write: %t: %v, %+v", right, write, got.Err, saw)
+			}
+		}
+	}
+	run := guestmem.Run{FD: asked, ReadFD: 5, Right: 1<<32 | 1}
+	if _, fd, _ := run.File(false); uint32(fd) != 5 {
+		t.Errorf("to read only it is mapped from %#x", fd)
+	}
+	if err := unix.Close(asked); err != nil {
+		t.Error(err)
 	}
 	if a.End(); <-ended != nil {
 		t.Error("it doesn't see the end")

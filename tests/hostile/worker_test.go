@@ -59,7 +59,7 @@ func workerAttacks() (list []attack) {
 
 // takenOver opens the channel with a worker that does a deed, waits until it is done or the worker
 // has ended, and closes it again.
-func (c *channel) takenOver(number int, d takenover.Deed) error {
+func (c *channel) takenOver(number int, d takenover.Deed) (err error) {
 	if c.open {
 		if err := c.drop(); err != nil {
 			return err
@@ -74,6 +74,13 @@ func (c *channel) takenOver(number int, d takenover.Deed) error {
 			return err
 		}
 		defer func() { _ = g.hello(0) }()
+		const bytes = takenover.VouchersEnd - takenover.Vouchers
+		before := g.memory.Read(takenover.Vouchers, bytes)
+		defer func() {
+			if !slices.Equal(g.memory.Read(takenover.Vouchers, bytes), before) {
+				err = errors.Join(err, errors.New("memory of the guest has changed"))
+			}
+		}()
 	}
 	status, err := g.control(wire.ControlRequest{Type: wire.ControlOpen, Channel: uint32(c.index),
 		Pid: 1, Comm: takenover.Name(number)})

@@ -13,8 +13,10 @@ type Run struct {
 	Bytes     []byte // the guest's own bytes, which change; a sparse memory doesn't show them
 	// the file that holds them, valid until Close and owned by the Memory; or a number (Numbered)
 	FD           int
+	ReadFD       int    // the same, to map it to be read only
 	FileOffset   uint64 // where in the file Bytes begins
 	ShrinkSealed bool   // the file can't be cut short, so C code may touch the bytes
+	Right        Right  // by which it is mapped elsewhere, if another process decides on that
 }
 
 // Regions returns what the memory is made of, in order of guest-physical addresses. The
@@ -33,7 +35,8 @@ func (m *Memory) Regions() []Region {
 func (m *Memory) Numbered() []Numbered {
 	out := make([]Numbered, len(m.maps))
 	for i, r := range m.Regions() {
-		out[i] = Numbered{r, m.maps[i].piece, m.maps[i].shrinkSealed}
+		f := &m.maps[i].fileFacts
+		out[i] = Numbered{r, f.readFD, f.piece, f.shrinkSealed}
 	}
 	return out
 }
@@ -130,6 +133,7 @@ func (m *Memory) AppendRuns(dst []Run, gpa, n uint64) ([]Run, error) {
 			GuestAddr:    gpa,
 			Bytes:        mp.host[off : off+k : off+k],
 			FD:           mp.fd,
+			ReadFD:       mp.readFD,
 			FileOffset:   mp.fileOffset + off,
 			ShrinkSealed: mp.shrinkSealed,
 		})
@@ -139,7 +143,10 @@ func (m *Memory) AppendRuns(dst []Run, gpa, n uint64) ([]Run, error) {
 }
 
 // Read copies guest memory to p.
-func (m *Memory) Read(p []byte, gpa uint64) (err error) {
+func (m *Memory) Read(p []byte, gpa uint64) error { return m.ReadBy(p, gpa, m.rights.Read) }
+
+// ReadBy is Read by another right than the memory's own.
+func (m *Memory) ReadBy(p []byte, gpa uint64, by Right) (err error) {
 	defer m.Recover(debug.SetPanicOnFault(true), &err)
 	if err := m.Check(gpa, uint64(len(p))); err != nil {
 		return err
@@ -150,7 +157,7 @@ func (m *Memory) Read(p []byte, gpa uint64) (err error) {
 	}
 	for len(p) > 0 {
 		mp := &m.maps[m.find(gpa)]
-		if err := m.show(mp, gpa-mp.start, uint64(len(p)), toRead); err != nil {
+		if err := m.show(mp, gpa-mp.start, uint64(len(p)), toRead, by); err != nil {
 			return err
 		}
 		k := copy(p, mp.host[gpa-mp.start:])
@@ -178,7 +185,7 @@ func (m *Memory) write(p []byte, gpa uint64) (err error) {
 	}
 	for len(p) > 0 {
 		mp := &m.maps[m.find(gpa)]
-		if err := m.show(mp, gpa-mp.start, uint64(len(p)), toWrite); err != nil {
+		if err := m.show(mp, gpa-mp.start, uint64(len(p)), toWrite, m.rights.Write); err != nil {
 			return err
 		}
 		k := copy(mp.host[gpa-mp.start:], p)

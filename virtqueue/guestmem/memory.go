@@ -53,8 +53,9 @@ type mapping struct {
 
 // Memory is a set of mapped regions, sorted by guest-physical address.
 type Memory struct {
-	maps  []mapping
-	dirty *dirtylog.Switch
+	maps   []mapping
+	dirty  *dirtylog.Switch
+	rights Rights
 
 	sparse  bool
 	showing sync.Mutex // of a sparse memory: guards all pieces, and is held while they are touched
@@ -121,7 +122,8 @@ func checkRegions(regions []Region) error {
 // fileFacts are what is to be known of a region's file.
 type fileFacts struct {
 	fd           int
-	owned        bool   // it is a descriptor for the mapping to own
+	readFD       int    // where it is mapped to be read only
+	owned        bool   // fd is a descriptor for the mapping to own, and readFD the same
 	piece        uint64 // that mmap and munmap want: the page size, or the size of a huge page
 	shrinkSealed bool
 }
@@ -137,7 +139,7 @@ func fileFactsOf(r Region) (fileFacts, error) {
 		return fileFacts{}, fmt.Errorf("duplicate descriptor: %w", err)
 	}
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	return fileFacts{fd, true, align, err == nil && seals&unix.F_SEAL_SHRINK != 0}, nil
+	return fileFacts{fd, fd, true, align, err == nil && seals&unix.F_SEAL_SHRINK != 0}, nil
 }
 
 // close gives the descriptor back, if it is one.

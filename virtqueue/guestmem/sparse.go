@@ -31,6 +31,7 @@ func NewSparse(regions []Region) (*Memory, error) { return newMemory(regions, un
 // for the file where it is mapped, if another process allows that. So it must say what the file is.
 type Numbered struct {
 	Region
+	ReadFD       int    // the number where it is mapped to be read only; it may be FD, too
 	Piece        uint64 // the size of a page, or of a huge page, in the file
 	ShrinkSealed bool
 }
@@ -45,7 +46,8 @@ func NewNumbered(regions []Numbered) (*Memory, error) {
 		list[i] = r.Region
 	}
 	return newMemory(list, unix.PROT_NONE, func(i int) (fileFacts, error) {
-		return fileFacts{regions[i].FD, false, regions[i].Piece, regions[i].ShrinkSealed}, nil
+		r := &regions[i]
+		return fileFacts{r.FD, r.ReadFD, false, r.Piece, r.ShrinkSealed}, nil
 	})
 }
 
@@ -81,12 +83,12 @@ func (m *Memory) showSlice(mp *mapping, off, n uint64) error {
 	}
 	m.showing.Lock()
 	defer m.showing.Unlock()
-	return m.show(mp, off, n, forSlices)
+	return m.show(mp, off, n, forSlices, m.rights.Slice)
 }
 
 // show maps the pieces that some of n bytes at an offset in a region are in, if they aren't mapped:
 // as many as the region has. Its caller has the lock until it has touched them.
-func (m *Memory) show(mp *mapping, off, n uint64, as shownFor) error {
+func (m *Memory) show(mp *mapping, off, n uint64, as shownFor, by Right) error {
 	if !m.sparse {
 		return nil
 	}
@@ -100,12 +102,8 @@ func (m *Memory) show(mp *mapping, off, n uint64, as shownFor) error {
 		if mp.pieces[i] >= as {
 			continue
 		}
-		prot := unix.PROT_READ
-		if as >= toWrite {
-			prot |= unix.PROT_WRITE
-		}
-		gone, err := replace(mp.bytes(i), mp.fd, mp.fileOffset-mp.slack+i*mp.piece, prot,
-			unix.MAP_SHARED|unix.MAP_NORESERVE)
+		prot, fd, flags := mp.file(as >= toWrite, by)
+		gone, err := replace(mp.bytes(i), fd, mp.fileOffset-mp.slack+i*mp.piece, prot, flags)
 		if gone {
 			m.isHidden(mp, i)
 		}
@@ -152,23 +150,22 @@ func (m *Memory) hide() error {
 
 // ReadOnce is Read, but of a sparse memory nothing stays mapped that wasn't before. That takes
 // longer: the file is mapped for so long.
-func (m *Memory) ReadOnce(p []byte, gpa uint64) error {
+func (m *Memory) ReadOnce(p []byte, gpa uint64, by Right) error {
 	if !m.sparse {
 		return m.Read(p, gpa)
 	}
 	return m.once(p, gpa, func(mp *mapping, p []byte, off uint64) error {
-		return mp.inWindow(off, uint64(len(p)), unix.PROT_READ, func(b []byte) { copy(p, b) })
+		return mp.inWindow(off, uint64(len(p)), false, by, func(b []byte) { copy(p, b) })
 	})
 }
 
 // WriteOnce is Write in the same way.
-func (m *Memory) WriteOnce(p []byte, gpa uint64) error {
+func (m *Memory) WriteOnce(p []byte, gpa uint64, by Right) error {
 	if !m.sparse {
 		return m.Write(p, gpa)
 	}
 	err := m.once(p, gpa, func(mp *mapping, p []byte, off uint64) error {
-		return mp.inWindow(off, uint64(len(p)), unix.PROT_READ|unix.PROT_WRITE,
-			func(b []byte) { copy(b, p) })
+		return mp.inWindow(off, uint64(len(p)), true, by, func(b []byte) { copy(b, p) })
 	})
 	if !errors.Is(err, ErrRange) {
 		m.dirty.Mark(gpa, uint64(len(p)))
@@ -194,7 +191,7 @@ func (m *Memory) once(p []byte, gpa uint64, move func(*mapping, []byte, uint64) 
 }
 
 // inWindow maps n bytes at an offset in a region for as long as move runs.
-func (mp *mapping) inWindow(off, n uint64, prot int, move func([]byte)) error {
+func (mp *mapping) inWindow(off, n uint64, write bool, by Right, move func([]byte)) error {
 	first, last := mp.piecesOf(off, n)
 	window, _, err := reserve((last-first+1)*mp.piece, mp.piece)
 	if err != nil {
@@ -202,8 +199,8 @@ func (mp *mapping) inWindow(off, n uint64, prot int, move func([]byte)) error {
 	}
 	defer func() { _ = unix.Munmap(window) }()
 	pieces := window[-uint64(Addr(window))%mp.piece:][:(last-first+1)*mp.piece]
-	_, err = replace(pieces, mp.fd, mp.fileOffset-mp.slack+first*mp.piece, prot,
-		unix.MAP_SHARED|unix.MAP_NORESERVE)
+	prot, fd, flags := mp.file(write, by)
+	_, err = replace(pieces, fd, mp.fileOffset-mp.slack+first*mp.piece, prot, flags)
 	if err != nil {
 		return fmt.Errorf("map a piece of guest memory: %w", err)
 	}

@@ -61,13 +61,13 @@ func TestSparseIsTheSameMemory(t *testing.T) {
 		case 0:
 			err = m.Write(text, at)
 		case 1:
-			err = m.WriteOnce(text, at)
+			err = m.WriteOnce(text, at, 0)
 		case 2:
 			g.Write(at, text)
 			err = m.Read(text, at)
 		case 3:
 			g.Write(at, text)
-			err = m.ReadOnce(text, at)
+			err = m.ReadOnce(text, at, 0)
 		case 4:
 			var b []byte
 			if b, err = m.Slice(at, n); errors.Is(err, guestmem.ErrSplit) {
@@ -80,7 +80,7 @@ func TestSparseIsTheSameMemory(t *testing.T) {
 		}
 	}
 	for name, move := range map[string]func([]byte, uint64) error{
-		"Read": m.Read, "Write": m.Write, "ReadOnce": m.ReadOnce, "WriteOnce": m.WriteOnce,
+		"Read": m.Read, "Write": m.Write, "ReadOnce": readOnce(m), "WriteOnce": writeOnce(m),
 	} {
 		if err := move(make([]byte, 2), 3*page-1); !errors.Is(err, guestmem.ErrRange) {
 			t.Errorf("%s into a hole: %v", name, err)
@@ -88,7 +88,7 @@ func TestSparseIsTheSameMemory(t *testing.T) {
 	}
 	// A memory that is mapped as a whole has these methods, too.
 	got := make([]byte, 2)
-	err := errors.Join(g.Mem.WriteOnce([]byte("ab"), page), g.Mem.ReadOnce(got, page))
+	err := errors.Join(g.Mem.WriteOnce([]byte("ab"), page, 0), g.Mem.ReadOnce(got, page, 0))
 	if err != nil || string(got) != "ab" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -121,17 +121,27 @@ func mapped(t *testing.T, fd int, pages int) string {
 	return string(all)
 }
 
+// readOnce is ReadOnce by no right.
+func readOnce(m *guestmem.Memory) func([]byte, uint64) error {
+	return func(p []byte, gpa uint64) error { return m.ReadOnce(p, gpa, 0) }
+}
+
+// writeOnce is WriteOnce in the same way.
+func writeOnce(m *guestmem.Memory) func([]byte, uint64) error {
+	return func(p []byte, gpa uint64) error { return m.WriteOnce(p, gpa, 0) }
+}
+
 // TestNumbered: of a memory whose files others have only numbers are mapped, which the kernel
 // doesn't know here. It has what it was told of them, and gives back nothing but addresses.
 func TestNumbered(t *testing.T) {
 	t.Parallel()
 	const number = 1 << 20
 	region := guestmem.Region{GuestAddr: 1 << 20, Size: 4 * page, FD: number, FileOffset: 2 * page}
-	m, err := guestmem.NewNumbered([]guestmem.Numbered{{region, page, true}})
+	m, err := guestmem.NewNumbered([]guestmem.Numbered{{region, number, page, true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := m.Numbered(); len(r) != 1 || r[0] != (guestmem.Numbered{region, page, true}) {
+	if r := m.Numbered(); len(r) != 1 || r[0] != (guestmem.Numbered{region, number, page, true}) {
 		t.Errorf("%+v", r)
 	}
 	runs, err := m.AppendRuns(nil, 1<<20+page, page)
@@ -139,7 +149,7 @@ func TestNumbered(t *testing.T) {
 		t.Errorf("%+v, %v", runs, err)
 	}
 	for name, access := range map[string]func([]byte, uint64) error{
-		"Read": m.Read, "Write": m.Write, "ReadOnce": m.ReadOnce, "WriteOnce": m.WriteOnce,
+		"Read": m.Read, "Write": m.Write, "ReadOnce": readOnce(m), "WriteOnce": writeOnce(m),
 	} {
 		if err := access(make([]byte, 8), 1<<20); !errors.Is(err, unix.EBADF) {
 			t.Errorf("%s: %v", name, err)
@@ -149,7 +159,8 @@ func TestNumbered(t *testing.T) {
 		t.Error(err)
 	}
 	for _, piece := range []uint64{0, page / 2, 3 * page, 1} {
-		if _, err := guestmem.NewNumbered([]guestmem.Numbered{{region, piece, true}}); err == nil {
+		list := []guestmem.Numbered{{region, number, piece, true}}
+		if _, err := guestmem.NewNumbered(list); err == nil {
 			t.Errorf("pieces of %d bytes", piece)
 		}
 	}
@@ -175,8 +186,8 @@ func TestSparseMapsWhatIsNeeded(t *testing.T) {
 		{"check", func() error { return m.Check(at(0), 8*page) }, "--------"},
 		{"runs", runs, "--------"},
 		{"an empty read", func() error { return m.Read(nil, at(3)) }, "--------"},
-		{"read once", func() error { return m.ReadOnce(b, at(1)+1) }, "--------"},
-		{"write once", func() error { return m.WriteOnce(b, at(1)+1) }, "--------"},
+		{"read once", func() error { return m.ReadOnce(b, at(1)+1, 0) }, "--------"},
+		{"write once", func() error { return m.WriteOnce(b, at(1)+1, 0) }, "--------"},
 		{"read", func() error { return m.Read(b[:2], at(2)-1) }, "-rr-----"},
 		{"write", func() error { return m.Write(b[:1], at(2)) }, "-rw-----"},
 		{"read what is written", func() error { return m.Read(b[:1], at(2)) }, "-rw-----"},
@@ -236,7 +247,7 @@ func TestSparseUnaligned(t *testing.T) {
 	if _, err := unix.Pread(fd, there, page+7); err != nil || !bytes.Equal(there, text) {
 		t.Errorf("the file has something else, %v", err)
 	}
-	if err := m.ReadOnce(got[1:], 0x124); err != nil || !bytes.Equal(got[1:], text[1:]) {
+	if err := m.ReadOnce(got[1:], 0x124, 0); err != nil || !bytes.Equal(got[1:], text[1:]) {
 		t.Errorf("read once: something else, %v", err)
 	}
 }
@@ -259,8 +270,8 @@ func TestSparseFaults(t *testing.T) {
 	}
 	b := make([]byte, 2*page)
 	for name, err := range map[string]error{
-		"Read": m.Read(b, 0), "Write": m.Write(b, page), "ReadOnce": m.ReadOnce(b, 0),
-		"WriteOnce": m.WriteOnce(b, page),
+		"Read": m.Read(b, 0), "Write": m.Write(b, page), "ReadOnce": m.ReadOnce(b, 0, 0),
+		"WriteOnce": m.WriteOnce(b, page, 0),
 	} {
 		if !errors.Is(err, guestmem.ErrFault) {
 			t.Errorf("%s of memory that was cut off: %v", name, err)
@@ -277,7 +288,7 @@ func TestSparseFaults(t *testing.T) {
 	m = newSparse(t, guestmem.Region{Size: page, FD: only})
 	_, err = m.Slice(0, 1)
 	for name, err := range map[string]error{
-		"Slice": err, "Write": m.Write(b[:1], 0), "WriteOnce": m.WriteOnce(b[:1], 0),
+		"Slice": err, "Write": m.Write(b[:1], 0), "WriteOnce": m.WriteOnce(b[:1], 0, 0),
 	} {
 		if !errors.Is(err, unix.EACCES) {
 			t.Errorf("%s of a file that can only be read: %v", name, err)
@@ -307,9 +318,10 @@ func TestSparseMarksWhatIsWritten(t *testing.T) {
 		ok   bool
 		want byte
 	}{
-		{m.ReadOnce, 0, true, 0}, {m.Read, 0, true, 0},
-		{m.WriteOnce, 8*page - 1, false, 0}, {m.Write, 8*page - 1, false, 0},
-		{m.WriteOnce, 2*page - 1, true, 1<<1 | 1<<2}, {m.Write, 5 * page, true, 1<<1 | 1<<2 | 1<<5},
+		{readOnce(m), 0, true, 0}, {m.Read, 0, true, 0},
+		{writeOnce(m), 8*page - 1, false, 0}, {m.Write, 8*page - 1, false, 0},
+		{writeOnce(m), 2*page - 1, true, 1<<1 | 1<<2},
+		{m.Write, 5 * page, true, 1<<1 | 1<<2 | 1<<5},
 	} {
 		err := step.do(make([]byte, 2), step.at)
 		var bitmap [1]byte
@@ -345,7 +357,7 @@ func TestSparseHugePages(t *testing.T) {
 	}
 	// A kernel without free huge pages refuses what was never written.
 	text, got := []byte("text"), []byte("none")
-	for i, access := range []func([]byte, uint64) error{m.ReadOnce, m.Write, m.WriteOnce} {
+	for i, access := range []func([]byte, uint64) error{readOnce(m), m.Write, writeOnce(m)} {
 		b := bytes.Clone([][]byte{got, text, text}[i])
 		err := access(b, 1<<30)
 		if errors.Is(err, guestmem.ErrFault) {
@@ -358,7 +370,7 @@ func TestSparseHugePages(t *testing.T) {
 			}
 			continue
 		}
-		if err := errors.Join(err, m.ReadOnce(got, 1<<30)); err != nil || string(got) != "text" {
+		if err := errors.Join(err, m.ReadOnce(got, 1<<30, 0)); err != nil || string(got) != "text" {
 			t.Errorf("%q, %v", got, err)
 		}
 	}

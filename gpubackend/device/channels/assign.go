@@ -45,6 +45,7 @@ func (a *Assignment) Start(w *workers.Worker, saved, anew bool) (*handover.Messa
 	w.Serve(a.c.index, a.program)
 	a.told = w
 	m, fds := a.c.queue.Message(handover.KindStart, nil)
+	w.HasRings(m.Queue)
 	if saved {
 		m.Saved, m.Queue.InFlight, m.Queue.Anew = true, a.c.queue.Held(), anew
 	}

@@ -35,6 +35,7 @@ func (c *channel) start(q vhostuser.QueueConfig, mem *guestmem.Memory) error {
 	case cold != nil:
 		c.beginCold(cold)
 	case c.worker != nil && c.goesOnBy(q.Resumed): // it was taken over
+		c.worker.HasRings(c.queue.Rings())
 	case c.worker != nil:
 		c.resume(mem)
 	default:

@@ -104,6 +104,7 @@ func (c *channel) resume(mem *guestmem.Memory) {
 	if c.bare {
 		fds, c.bare = c.config.RAM.DescribeTo(c.worker.Asks(), mem, m, fds), false
 	}
+	c.worker.HasRings(m.Queue)
 	c.worker.Conn().GoesOn()
 	c.worker.Tell(m, fds)
 }

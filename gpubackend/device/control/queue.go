@@ -5,6 +5,7 @@ package control
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/remains"
@@ -17,18 +18,20 @@ import (
 // longer than that: what driver and device tell each other when the driver greets, and requests
 // that are answered when the queue goes on.
 type Queue struct {
-	config Config
+	config   Config
+	vouchers atomic.Uint64 // where the driver vouches for pages; 0: nowhere
 
 	mu         sync.Mutex
 	runs       *serving    // nil: it is stopped; guarded by mu, as is what follows
 	late       *unanswered // when it was stopped last
 	generation uint32      // tells this device from an earlier one
-	vouchers   uint64      // where the driver vouches for pages; 0: nowhere
 }
 
 // New returns a stopped queue.
 func New(c Config) *Queue {
-	return &Queue{config: c, generation: c.Generation, vouchers: c.Vouchers}
+	q := &Queue{config: c, generation: c.Generation}
+	q.vouchers.Store(c.Vouchers)
+	return q
 }
 
 // Start starts it in the guest's memory, which it uses until SetMemory.
@@ -123,18 +126,15 @@ func (q *Queue) dropLate() {
 	}
 }
 
-// Vouchers is the guest-physical address at which the driver vouches for pages; 0: it doesn't.
-func (q *Queue) Vouchers() uint64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.vouchers
-}
+// Vouchers is the guest-physical address at which the driver vouches for pages; 0: it doesn't. It
+// waits for nobody.
+func (q *Queue) Vouchers() uint64 { return q.vouchers.Load() }
 
 // SetVouchers sets it, also for the next process.
 func (q *Queue) SetVouchers(address uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.vouchers = address
+	q.vouchers.Store(address)
 	q.config.Remains.Note(func(f *remains.Facts) { f.Vouchers = address })
 }
 

@@ -12,7 +12,8 @@
 // # Who may lie
 //
 // A worker has confined itself before anything of a guest's reaches it. What it sends later is
-// closed: it is listened to once.
+// closed: it is listened to once. A reason by which it maps names what the guest's driver says, and
+// is looked up there (package vouchers). The driver may lie about its own guest's memory.
 package mappings
 
 import (
@@ -30,6 +31,8 @@ import (
 // Config is what Mappings need.
 type Config struct {
 	RAM *ram.RAM
+	// Vouchers is where the guest's driver says what is a channel's; 0: nowhere. It doesn't wait.
+	Vouchers func() uint64
 	// Run runs a part of this package on a goroutine, and survives its faults.
 	Run func(part string, f func())
 	Log *logrus.Entry
@@ -39,6 +42,7 @@ type Config struct {
 type Mappings struct {
 	Config
 	once sync.Once // somebody was told that nobody is asked
+	all  sync.Once // somebody was told that everything is allowed
 }
 
 // New returns what decides for a VM's workers.
@@ -74,7 +78,7 @@ func (x *Mappings) TakeOver(w *workers.Worker, listener int) {
 // decide decides on a worker's mappings from now on, and says whether it can. The worker may have
 // files by the numbers before already.
 func (x *Mappings) decide(w *workers.Worker, listener int, before []uint32) bool {
-	g, err := mapleave.New(listener, x.RAM, func(m mapleave.Mapping, err error) {
+	g, err := mapleave.New(listener, policy{x, w}, func(m mapleave.Mapping, err error) {
 		w.Log().WithError(err).Warn("a worker may not map what it asks for")
 	})
 	if err != nil {

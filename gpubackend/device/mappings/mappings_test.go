@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,8 @@ func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 const (
 	soon = time.Minute
 	page = 4096
+
+	guestPages = 64
 )
 
 // rig has Mappings for workers that are fakes: a thread of the test maps for them.
@@ -42,6 +45,7 @@ type rig struct {
 	workers *workers.Workers
 	got     chan *handover.Message // what workers are told
 	running await.Crowd
+	root    atomic.Uint64 // where the driver says what is whose
 
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -64,7 +68,7 @@ func (r *rig) said(text string) int {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, got: make(chan *handover.Message, 8),
-		guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 4 * page})}
+		guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: guestPages * page})}
 	log := logrus.New()
 	log.SetOutput(r)
 	numbers, err := numbering.New(nil, mapleavetest.From, 4)
@@ -73,7 +77,7 @@ func newRig(t *testing.T) *rig {
 	}
 	run := func(_ string, f func()) { r.running.Go(f) }
 	r.Mappings = New(Config{RAM: ram.New(numbers, logrus.NewEntry(log)), Run: run,
-		Log: logrus.NewEntry(log)})
+		Vouchers: r.root.Load, Log: logrus.NewEntry(log)})
 	r.workers = workers.New(workers.Config{
 		Spawn: func(control *os.File) (child.Process, error) {
 			return childtest.Start(control, func(c *childtest.Child) {

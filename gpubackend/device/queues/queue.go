@@ -138,6 +138,9 @@ func (q *Queue) Message(kind handover.Kind, inFlight []uint16) (*handover.Messag
 	return m, fds
 }
 
+// Rings says where those of a running queue are.
+func (q *Queue) Rings() *handover.Queue { return &q.lease.queue }
+
 // Held are the heads that a worker which is gone has left in flight.
 func (q *Queue) Held() []uint16 { return q.held }
 

@@ -5,16 +5,19 @@ package ram
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/mapleave"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // ErrNotGuests says that what a worker wants to map isn't the guest's memory.
 var ErrNotGuests = errors.New("not in the guest's memory")
 
-// Stands implements mapleave.Policy.
+// Stands says whether a number stands for a file.
 func (r *RAM) Stands(number uint32) bool { return r.numbers.Stands(number) }
 
 // Numbers are those that stand for files.
@@ -29,17 +32,52 @@ func (r *RAM) HasAny(fds []int) bool {
 	})
 }
 
-// Allow implements mapleave.Policy: all of the guest's memory may be mapped. A range must lie in
-// one region, as far as pages, or huge pages, are divided among regions.
-func (r *RAM) Allow(m mapleave.Mapping, give func(fd int) error) error {
+// By says by what right guest memory is mapped: it asks has about ranges to which there is a right,
+// until it says yes, and returns why there is none. It may touch mem, whose faults are survived.
+type By func(mem vouchers.Memory, has func(wire.Run) bool) error
+
+// Allow gives the file of a mapping that has the guest's memory and nothing else, if there is a
+// right to it. Only whole pages, or huge pages, can be mapped: of a page to some of which there is
+// a right all is allowed. Nil: there is a right to everything.
+func (r *RAM) Allow(m mapleave.Mapping, by By, give func(fd int) error) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for i := range r.parts {
-		if x := &r.parts[i]; x.number == m.Number && holds(&x.Numbered, m.Offset, m.Length) {
-			return give(x.FD)
+	fd := -1
+	is := func(run wire.Run) bool {
+		for i := range r.parts {
+			if x := &r.parts[i]; x.number == m.Number && x.holds(run, m.Offset, m.Length) {
+				fd = x.FD
+				return true
+			}
+		}
+		return false
+	}
+	if !is(all) {
+		return fmt.Errorf("%d bytes at %#x of file %d: %w", m.Length, m.Offset, m.Number,
+			ErrNotGuests)
+	}
+	if by != nil {
+		err := r.mapped.Guard(func() error { return by(memory{r.mapped}, is) })
+		if err != nil {
+			return fmt.Errorf("%d bytes at %#x of file %d: %w", m.Length, m.Offset, m.Number, err)
 		}
 	}
-	return fmt.Errorf("%d bytes at %#x of file %d: %w", m.Length, m.Offset, m.Number, ErrNotGuests)
+	return give(fd)
+}
+
+// all is any guest's memory.
+var all = wire.Run{Bytes: math.MaxUint64}
+
+// memory is the guest's as vouchers are read from it.
+type memory struct{ *guestmem.Memory }
+
+// At implements vouchers.Memory.
+func (m memory) At(address, n uint64) []byte {
+	b, err := m.Slice(address, n)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 // part is a region of the memory in use.
@@ -61,10 +99,19 @@ func (r *RAM) partsOf(mem *guestmem.Memory) (parts []part) {
 	return parts
 }
 
-// holds says whether a region has a range of its file, in whole pieces. Neither wraps.
-func holds(x *guestmem.Numbered, offset, length uint64) bool {
-	begin := x.FileOffset &^ (x.Piece - 1)
-	end := (x.FileOffset + x.Size + x.Piece - 1) &^ (x.Piece - 1)
+// holds says whether a range of the file, in whole pieces, has something of a run in this region,
+// and nothing that lies in pieces without any. Offset and length don't wrap.
+func (x *part) holds(run wire.Run, offset, length uint64) bool {
+	last := run.Address + (run.Bytes - 1)
+	if run.Bytes == 0 || last < run.Address {
+		return false
+	}
+	from, to := max(run.Address, x.GuestAddr), min(last, x.GuestAddr+(x.Size-1))
+	if from > to {
+		return false
+	}
+	begin := (x.FileOffset + (from - x.GuestAddr)) &^ (x.Piece - 1)
+	end := (x.FileOffset + (to - x.GuestAddr) + x.Piece) &^ (x.Piece - 1)
 	length = (length + x.Piece - 1) &^ (x.Piece - 1) // as the kernel does
 	return offset >= begin && offset <= end && length <= end-offset
 }

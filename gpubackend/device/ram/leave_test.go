@@ -7,8 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mapleave"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -47,8 +51,8 @@ func TestNumbersAreTold(t *testing.T) {
 // TestWhatMayBeMapped: the guest's memory, by the number of its file.
 func TestWhatMayBeMapped(t *testing.T) {
 	r, _ := newRAM()
-	if err := r.Allow(mapleave.Mapping{Number: firstNumber, Length: 4096}, nil); !errors.Is(err,
-		ErrNotGuests) {
+	none := mapleave.Mapping{Number: firstNumber, Length: 4096}
+	if err := r.Allow(none, nil, nil); !errors.Is(err, ErrNotGuests) {
 		t.Errorf("without memory: %v", err)
 	}
 	mem := mapped(t, r)
@@ -68,7 +72,7 @@ func TestWhatMayBeMapped(t *testing.T) {
 		{mapleave.Mapping{Length: 4096}, false},
 	} {
 		given := -1
-		err := r.Allow(x.m, func(fd int) error { given = fd; return nil })
+		err := r.Allow(x.m, nil, func(fd int) error { given = fd; return nil })
 		if (err == nil) != x.ok || x.ok && given != mem.Regions()[0].FD ||
 			!x.ok && (given >= 0 || !errors.Is(err, ErrNotGuests)) {
 			t.Errorf("%+v: file %d, %v", x.m, given, err)
@@ -76,7 +80,7 @@ func TestWhatMayBeMapped(t *testing.T) {
 	}
 	no := errors.New("no")
 	page := mapleave.Mapping{Number: firstNumber, Length: 4096}
-	err := r.Allow(page, func(int) error { return no })
+	err := r.Allow(page, nil, func(int) error { return no })
 	if !errors.Is(err, no) {
 		t.Errorf("the file isn't given: %v", err)
 	}
@@ -85,8 +89,8 @@ func TestWhatMayBeMapped(t *testing.T) {
 // TestHugePages: a region is what its huge pages have, since nothing less can be mapped.
 func TestHugePages(t *testing.T) {
 	const huge = 2 << 20
-	x := &guestmem.Numbered{Region: guestmem.Region{Size: huge, FileOffset: huge + 4096},
-		Piece: huge}
+	x := &part{Numbered: guestmem.Numbered{Piece: huge,
+		Region: guestmem.Region{Size: huge, FileOffset: huge + 4096}}}
 	for _, r := range []struct {
 		offset, length uint64
 		ok             bool
@@ -95,8 +99,78 @@ func TestHugePages(t *testing.T) {
 		{0, huge, false}, {huge, 2*huge + 1, false}, {2 * huge, huge + 1, false},
 		{3 * huge, 1, false},
 	} {
-		if holds(x, r.offset, r.length) != r.ok {
+		if x.holds(all, r.offset, r.length) != r.ok {
 			t.Errorf("%d bytes at %#x: %t", r.length, r.offset, !r.ok)
 		}
+	}
+}
+
+// TestWhatHasARun: of a region that is mapped in pages, those are a run's that have some of it.
+func TestWhatHasARun(t *testing.T) {
+	const at, size, page = 1 << 20, 8 * 4096, 4096
+	x := &part{Numbered: guestmem.Numbered{Piece: page,
+		Region: guestmem.Region{GuestAddr: at, Size: size, FileOffset: 16 * page}}}
+	for _, r := range []struct {
+		run            wire.Run
+		offset, length uint64
+		ok             bool
+	}{
+		{wire.Run{Address: at + page, Bytes: page}, 17 * page, page, true},
+		{wire.Run{Address: at + page, Bytes: page}, 16 * page, page, false},
+		{wire.Run{Address: at + page, Bytes: page}, 17 * page, 2 * page, false},
+		{wire.Run{Address: at + page, Bytes: page}, 18 * page, page, false},
+		{wire.Run{Address: at + page - 1, Bytes: 2}, 16 * page, 2 * page, true},
+		{wire.Run{Address: at + page, Bytes: 1}, 17 * page, page, true},
+		{wire.Run{Address: at - page, Bytes: 2 * page}, 16 * page, page, true},
+		{wire.Run{Address: at - page, Bytes: 2 * page}, 15 * page, page, false},
+		{wire.Run{Address: at + size - 1, Bytes: 10 * page}, 23 * page, page, true},
+		{wire.Run{Address: at + size - 1, Bytes: 10 * page}, 23 * page, 2 * page, false},
+		{wire.Run{Address: at - page, Bytes: page}, 16 * page, page, false},
+		{wire.Run{Address: at + size, Bytes: page}, 23 * page, page, false},
+		{wire.Run{Address: at}, 16 * page, page, false},
+		{wire.Run{Address: at, Bytes: 1<<64 - at}, 16 * page, page, true},
+		{wire.Run{Address: at, Bytes: 1<<64 - at + 1}, 16 * page, page, false},
+		{all, 16 * page, size, true},
+	} {
+		if x.holds(r.run, r.offset, r.length) != r.ok {
+			t.Errorf("%+v: %d bytes at %#x: %t", r.run, r.length, r.offset, !r.ok)
+		}
+	}
+}
+
+// TestByWhatRight: whoever decides sees the guest's memory, and is asked about what is mapped
+// alone. A fault there is a refusal.
+func TestByWhatRight(t *testing.T) {
+	r, _ := newRAM()
+	mem := mapped(t, r)
+	r.Put(mem)
+	if err := mem.Write([]byte{42}, 8192); err != nil {
+		t.Fatal(err)
+	}
+	page := mapleave.Mapping{Number: firstNumber, Offset: 8192, Length: 4096}
+	no := errors.New("no")
+	by := func(m vouchers.Memory, has func(wire.Run) bool) error {
+		switch {
+		case m.At(8192, 1)[0] != 42, m.At(guestBytes, 1) != nil, m.At(0, guestBytes+1) != nil:
+			t.Error("it sees something else")
+		case has(wire.Run{Address: 4096, Bytes: 4096}), !has(wire.Run{Address: 8192, Bytes: 1}):
+			t.Error("something else is mapped")
+		}
+		return no
+	}
+	give := func(int) error { t.Error("the file is given"); return nil }
+	if err := r.Allow(page, by, give); !errors.Is(err, no) {
+		t.Error(err)
+	}
+	if err := unix.Ftruncate(mem.Regions()[0].FD, 0); err != nil {
+		t.Fatal(err)
+	}
+	var seen byte
+	by = func(m vouchers.Memory, _ func(wire.Run) bool) error {
+		seen = m.At(8192, 1)[0]
+		return nil
+	}
+	if err := r.Allow(page, by, give); !errors.Is(err, guestmem.ErrFault) {
+		t.Errorf("memory that was cut off: %v, %d", err, seen)
 	}
 }

@@ -25,6 +25,7 @@ func (x *Workers) TakeOver(t Taken, policy handover.Policy, known func(*Worker))
 	w := &Worker{
 		Policy: policy, Ahead: t.Ahead, config: &x.config, proc: t.Proc, state: t.State,
 		began: make(chan struct{}), exited: make(chan struct{}), gone: make(chan struct{}),
+		rings: rings{came: make(chan struct{})},
 	}
 	w.Serve(t.Channel, t.Program)
 	known(w)

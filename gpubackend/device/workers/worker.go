@@ -30,6 +30,7 @@ type Worker struct {
 	gone   chan struct{} // closed when what it had is taken back, too
 	log    atomic.Pointer[logrus.Entry]
 
+	rings   rings
 	asked   atomic.Bool                      // whether it can ask for mappings was settled
 	decider atomic.Pointer[mapleave.Decider] // decides on its mappings; nil: it has the files
 

@@ -19,7 +19,8 @@
 // # Files
 //
 // workers.go (one starts), takeover.go (one is there already), worker.go (one ends), asked.go (what
-// it is asked and told), all.go (all that serve), moves.go (as packages suspend, place and saving
+// it is asked and told), rings.go (where
+// its queue is), all.go (all that serve), moves.go (as packages suspend, place and saving
 // see it).
 package workers
 
@@ -111,6 +112,7 @@ func (x *Workers) Start(policy handover.Policy, home int) (*Worker, error) {
 		Policy: policy, Ahead: home != Cold, Home: home, config: &x.config, proc: proc,
 		state: state, channel: -1,
 		began: make(chan struct{}), exited: make(chan struct{}), gone: make(chan struct{}),
+		rings: rings{came: make(chan struct{})},
 	}
 	w.log.Store(x.config.Log)
 	x.config.Began(w)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
-	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
@@ -33,8 +32,8 @@ type Config struct {
 	Driver Driver
 	Maps   Maps
 	Places *addresses.Quota
-	// Files gives the files behind whole pages of guest memory.
-	Files func(runs []wire.Run) ([]guestmem.Run, error)
+	// Files gives the files behind a map, which must be whole pages.
+	Files func(m *maps.Map) ([]guestmem.Run, error)
 	// WhenIdle makes a call be answered with what then returns, when the work of its context is
 	// done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result

@@ -89,7 +89,7 @@ func (s *HostMemory) find(
 		address%pageSize != m.Offset {
 		return nil, nil, gpubackend.InvalidValue
 	}
-	files, err := s.Files(m.Runs)
+	files, err := s.Files(m)
 	if err != nil {
 		return nil, nil, gpubackend.InvalidValue
 	}

@@ -248,7 +248,7 @@ func TestPagesGoBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Munmap(b) }()
-	r.Files = func([]wire.Run) ([]guestmem.Run, error) {
+	r.Files = func(*maps.Map) ([]guestmem.Run, error) {
 		return []guestmem.Run{{FD: memory, Bytes: b[:pageSize], ShrinkSealed: true}}, nil
 	}
 	add := func(id uint32, at uint64, flags uint32) {

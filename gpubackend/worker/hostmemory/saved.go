@@ -148,7 +148,7 @@ func (s *HostMemory) Remap() error {
 		}
 	}
 	for _, h := range s.ranges {
-		files, err := s.Files(h.mapping.Runs)
+		files, err := s.Files(h.mapping)
 		if err != nil {
 			return fmt.Errorf("%w: map %d: %w", errSaved, h.mapping.ID, err)
 		}
@@ -176,8 +176,8 @@ func (h *pinned) remap(files []guestmem.Run) error {
 			if from >= to {
 				continue
 			}
-			part := guestmem.Run{Bytes: f.Bytes[from-at : to-at], FD: f.FD,
-				FileOffset: f.FileOffset + from - at}
+			part := f
+			part.Bytes, part.FileOffset = f.Bytes[from-at:to-at], f.FileOffset+from-at
 			err := arena.Put([]guestmem.Run{part}, uintptr(from), h.mapping.Writable())
 			if err != nil {
 				return err

@@ -34,8 +34,8 @@ func savedRig(t *testing.T, d *registrar) (*HostMemory, *fakeMaps) {
 		t.Fatal(err)
 	}
 	r, f := newRig(d)
-	r.Files = func(runs []wire.Run) (files []guestmem.Run, err error) {
-		for _, x := range runs {
+	r.Files = func(m *maps.Map) (files []guestmem.Run, err error) {
+		for _, x := range m.Runs {
 			files = append(files, guestmem.Run{Bytes: make([]byte, x.Bytes), FD: fd,
 				FileOffset: x.Address})
 		}
@@ -191,8 +191,8 @@ func TestRemapped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.Files = func(runs []wire.Run) (files []guestmem.Run, err error) {
-		for _, x := range runs {
+	r.Files = func(m *maps.Map) (files []guestmem.Run, err error) {
+		for _, x := range m.Runs {
 			for at := uint64(0); at < x.Bytes; at += pageSize { // page by page
 				files = append(files, guestmem.Run{Bytes: make([]byte, pageSize), FD: fd,
 					FileOffset: x.Address + at})
@@ -228,7 +228,7 @@ func TestRemapped(t *testing.T) {
 	if !slices.Equal(d.whole, known) {
 		t.Errorf("the driver knows %#x, want %#x", d.whole, known)
 	}
-	r.Files = func([]wire.Run) ([]guestmem.Run, error) { return nil, unix.EINVAL }
+	r.Files = func(*maps.Map) ([]guestmem.Run, error) { return nil, unix.EINVAL }
 	if err := r.Remap(); err == nil {
 		t.Error("pages that aren't there are mapped")
 	}

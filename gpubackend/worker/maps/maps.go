@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -31,6 +32,11 @@ type Map struct {
 
 // Writable says whether the device may write the pages.
 func (m *Map) Writable() bool { return m.Flags&wire.MapFlagWrite != 0 }
+
+// Reason is by what right a run of the map is mapped.
+func (m *Map) Reason(run uint32) vouchers.Reason {
+	return vouchers.Reason{Kind: vouchers.Pages, Chain: m.Voucher, Index: run}
+}
 
 // Oneshot says whether the map is for one command alone.
 func (m *Map) Oneshot() bool { return m.Flags&wire.MapFlagOneshot != 0 }
@@ -82,9 +88,9 @@ type Source interface {
 	Find(id uint32) *Map
 	// Return gives a map back. Maps that aren't available are left alone.
 	Return(m *Map)
-	// Read and Write copy from and to guest memory.
-	Read(b []byte, address uint64) error
-	Write(b []byte, address uint64) error
+	// Read and Write copy from and to guest memory, which the driver gave as the reason says.
+	Read(b []byte, address uint64, by vouchers.Reason) error
+	Write(b []byte, address uint64, by vouchers.Reason) error
 }
 
 // Maps counts the uses of maps.
@@ -188,12 +194,15 @@ func (p named) Write(b []byte) {
 	}
 }
 
-func (p named) each(b []byte, f func(b []byte, address uint64) error) error {
+func (p named) each(
+	b []byte, f func(b []byte, address uint64, by vouchers.Reason) error,
+) error {
 	p.s.Use(p.m)
 	defer p.s.Release(p.m)
-	at := uint64(0)
-	for _, run := range p.m.Slice(nil, p.r.MapOffset(), p.r.Bytes) {
-		if err := f(b[at:at+run.Bytes], run.Address); err != nil {
+	at, place := uint64(0), p.m.Place(p.r.MapOffset(), p.r.Bytes)
+	for i, run := range p.m.SlicePlace(nil, place) {
+		err := f(b[at:at+run.Bytes], run.Address, p.m.Reason(place.Run+uint32(i)))
+		if err != nil {
 			return err
 		}
 		at += run.Bytes

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -34,12 +35,12 @@ func (s *fakeSource) at(b []byte, address uint64) ([]byte, error) {
 	}
 	return s.memory[address:], nil
 }
-func (s *fakeSource) Read(b []byte, address uint64) error {
+func (s *fakeSource) Read(b []byte, address uint64, _ vouchers.Reason) error {
 	from, err := s.at(b, address)
 	copy(b, from)
 	return err
 }
-func (s *fakeSource) Write(b []byte, address uint64) error {
+func (s *fakeSource) Write(b []byte, address uint64, _ vouchers.Reason) error {
 	to, err := s.at(b, address)
 	copy(to, b)
 	return err

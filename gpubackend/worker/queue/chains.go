@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/virtqueue"
@@ -108,17 +109,21 @@ func (q *Queue) readRuns(h *wire.ChainHeader) ([]wire.Run, error) {
 
 // readLists copies the lists of a header's runs, all of which but the last are full.
 func (q *Queue) readLists(raw []byte, h *wire.ChainHeader) error {
+	by := vouchers.Reason{Kind: vouchers.Lists, Chain: h.Voucher}
 	if h.Runs <= wire.RunsPerList {
-		return q.mem.Read(raw, h.List)
+		return q.mem.ReadBy(raw, h.List, by.Right())
 	}
 	var table [8 * wire.RunsPerMap / wire.RunsPerList]byte
 	lists := (int(h.Runs) + wire.RunsPerList - 1) / wire.RunsPerList
-	if err := q.mem.Read(table[:8*lists], h.List); err != nil {
+	whole := vouchers.Reason{Kind: vouchers.Table, Chain: h.Voucher}
+	if err := q.mem.ReadBy(table[:8*lists], h.List, whole.Right()); err != nil {
 		return err
 	}
 	for i := range lists {
 		n := min(len(raw), wire.RunsPerList*wire.RunSize)
-		if err := q.mem.Read(raw[:n], binary.LittleEndian.Uint64(table[8*i:])); err != nil {
+		by.Index = uint32(i)
+		if err := q.mem.ReadBy(raw[:n], binary.LittleEndian.Uint64(table[8*i:]),
+			by.Right()); err != nil {
 			return err
 		}
 		raw = raw[n:]
@@ -147,7 +152,7 @@ func (q *Queue) takeArena(h *wire.ChainHeader) error {
 
 // mapArena maps the arena.
 func (q *Queue) mapArena(runs []wire.Run) (*arena.Arena, error) {
-	files, err := q.FilesOf(runs)
+	files, err := q.filesOf(runs, vouchers.Reason{Kind: vouchers.Arena})
 	if err != nil {
 		return nil, err
 	}
@@ -171,16 +176,26 @@ func (q *Queue) Use(a *arena.Arena) {
 	q.config.Attach(a)
 }
 
-// FilesOf gives the files behind whole pages of guest memory.
-func (q *Queue) FilesOf(runs []wire.Run) (files []guestmem.Run, err error) {
+// FilesOf gives the files behind a map, which must be whole pages of guest memory.
+func (q *Queue) FilesOf(m *maps.Map) ([]guestmem.Run, error) {
+	return q.filesOf(m.Runs, m.Reason(0))
+}
+
+// filesOf gives those behind runs, of which by reasons the first.
+func (q *Queue) filesOf(runs []wire.Run, by vouchers.Reason) (files []guestmem.Run, err error) {
 	for _, r := range runs {
 		if r.Address%pageSize != 0 || r.Bytes%pageSize != 0 {
 			return nil, fmt.Errorf("run of %d bytes at %#x: want whole pages of %d", r.Bytes,
 				r.Address, pageSize)
 		}
+		first := len(files)
 		if files, err = q.mem.AppendRuns(files, r.Address, r.Bytes); err != nil {
 			return nil, err
 		}
+		for i := range files[first:] {
+			files[first+i].Right = by.Right()
+		}
+		by.Index++
 	}
 	return files, nil
 }

@@ -4,6 +4,7 @@ package queue
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
@@ -55,10 +56,14 @@ func (q *Queue) Return(m *maps.Map) {
 }
 
 // Read copies from the program's pages, and Write to them. These don't stay mapped.
-func (q *Queue) Read(b []byte, address uint64) error { return q.mem.ReadOnce(b, address) }
+func (q *Queue) Read(b []byte, address uint64, by vouchers.Reason) error {
+	return q.mem.ReadOnce(b, address, by.Right())
+}
 
 // Write copies to the program's pages.
-func (q *Queue) Write(b []byte, address uint64) error { return q.mem.WriteOnce(b, address) }
+func (q *Queue) Write(b []byte, address uint64, by vouchers.Reason) error {
+	return q.mem.WriteOnce(b, address, by.Right())
+}
 
 // Signal wakes the guest's sleeping threads and names the maps that go back, if that is due and the
 // driver has left a chain for it.

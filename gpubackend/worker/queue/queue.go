@@ -42,6 +42,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
@@ -90,7 +91,7 @@ func New(c Config) *Queue {
 func (q *Queue) Start(mem *guestmem.Memory, where *handover.Queue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	mem.Log(q.config.Dirty.Switch())
+	q.takes(mem)
 	q.mem = mem
 	ring, err := newRing(mem, where, where.Base, where.InFlight)
 	if err != nil {
@@ -98,6 +99,12 @@ func (q *Queue) Start(mem *guestmem.Memory, where *handover.Queue) error {
 	}
 	q.ring, q.where = ring, *where
 	return nil
+}
+
+// takes says how a memory that is the Queue's from now on is used.
+func (q *Queue) takes(mem *guestmem.Memory) {
+	mem.Log(q.config.Dirty.Switch())
+	mem.SetRights(vouchers.Rights())
 }
 
 func newRing(
@@ -132,6 +139,7 @@ func (q *Queue) Resume(where *handover.Queue) (restored bool, err error) {
 func (q *Queue) Move(mem *guestmem.Memory) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.takes(mem)
 	var ring *virtqueue.Queue
 	if old := q.ring; old != nil {
 		var err error
@@ -141,7 +149,6 @@ func (q *Queue) Move(mem *guestmem.Memory) error {
 			return fmt.Errorf("move the queue: %w", err)
 		}
 	}
-	mem.Log(q.config.Dirty.Switch())
 	q.closeRing()
 	if q.mem != nil {
 		q.mem.Close()

@@ -43,7 +43,8 @@ type Deed struct {
 // Deeds are all deeds.
 func Deeds() (list []Deed) {
 	for _, part := range [][]Deed{
-		messages(), early(), copies(), vouchers(), pages(), memory(), queue(), calls(), resources(),
+		messages(), early(), copies(), withVouchers(), pages(), memory(), mappings(), queue(),
+		calls(), resources(),
 	} {
 		list = append(list, part...)
 	}
@@ -86,7 +87,8 @@ type worker struct {
 	start   *handover.Message
 	files   handover.Named
 	guest   handover.Region // of the guest's memory, from address 0
-	ram     []byte          // the same
+	ram     []byte          // the same; nil: it may map no more than its own pages
+	page    []byte          // from Report on
 	in      chan received
 }
 
@@ -106,7 +108,7 @@ func Do(deed, fd int, confine func() (listener int, err error)) {
 		err = w.begin()
 	}
 	if err == nil {
-		err = w.confine(confine)
+		err = w.confine(confine, d.Vouchers)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "taken over:", err)
@@ -134,8 +136,9 @@ func (w *worker) begin() error {
 	return nil
 }
 
-// confine gives up what a worker gives up, and maps the guest's memory.
-func (w *worker) confine(confine func() (listener int, err error)) error {
+// confine gives up what a worker gives up, and maps the guest's memory, or what it may map of it if
+// the driver vouches for pages.
+func (w *worker) confine(confine func() (listener int, err error), vouchers bool) error {
 	listener, err := confine()
 	if err != nil {
 		return err
@@ -156,14 +159,21 @@ func (w *worker) confine(confine func() (listener int, err error)) error {
 		return fmt.Errorf("%s, memory %v in %d files", m.Kind, m.Memory, len(fds))
 	}
 	w.guest = m.Memory[0]
+	if vouchers {
+		w.page, err = w.mapBy(records, Report, 4096, true)
+		return err
+	}
 	w.ram, err = unix.Mmap(w.guest.File, 0, int(w.guest.Size), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_SHARED)
+	if err == nil {
+		w.page = w.ram[Report:]
+	}
 	return err
 }
 
 // report writes to the guest's memory.
 func (w *worker) report(state uint32, reached string) {
-	at := w.ram[Report:]
+	at := w.page
 	n := copy(at[8:ReportBytes], reached)
 	binary.LittleEndian.PutUint32(at[4:], uint32(n))
 	binary.LittleEndian.PutUint32(at, state)

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mappings
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/mapleave"
+	"github.com/paracuda/paracuda/gpubackend/vouchers"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// policy says what a worker may map: what is its channel's, as the guest's driver says, and the
+// rings of its queue, as the front end says. Of a driver that says nothing it may map everything.
+type policy struct {
+	x *Mappings
+	w *workers.Worker
+}
+
+// Stands implements mapleave.Policy.
+func (p policy) Stands(number uint32) bool { return p.x.RAM.Stands(number) }
+
+// Allow implements mapleave.Policy.
+func (p policy) Allow(m mapleave.Mapping, give func(fd int) error) error {
+	root := p.x.Vouchers()
+	if root == 0 {
+		p.x.all.Do(func() {
+			p.x.Log.Info("the guest's driver doesn't say what its programs share with workers: " +
+				"these may map all of the VM's memory; install the guest package of this version")
+		})
+		return p.x.RAM.Allow(m, nil, give)
+	}
+	reason := vouchers.ReasonOf(m.Right)
+	if reason.Kind == vouchers.Rings {
+		return p.x.RAM.Allow(m, p.rings(), give)
+	}
+	channel := p.w.Channel()
+	if channel < 0 {
+		return errNoChannel
+	}
+	c := vouchers.Exposure{Root: root, Channel: uint32(channel)}
+	return p.x.RAM.Allow(m, func(mem vouchers.Memory, has func(wire.Run) bool) error {
+		return c.Allows(mem, reason, m.Writable, has)
+	}, give)
+}
+
+var (
+	errNoChannel = errors.New("a worker without a channel")
+	errNoRings   = errors.New("not the rings of its queue")
+)
+
+// rings allows those of the worker's queue. One that was taken over waits until the front end has
+// said where they are.
+func (p policy) rings() ram.By {
+	rings := p.w.AwaitRings()
+	return func(_ vouchers.Memory, has func(wire.Run) bool) error {
+		for _, r := range rings {
+			if has(r) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d rings: %w", len(rings), errNoRings)
+	}
+}
