@@ -24,7 +24,8 @@ import (
 const mostBesideArena = 64 * 4096
 
 // TestWorkersMapLittle looks at what workers have mapped of their VM's memory while a program runs
-// that has pinned next to nothing. They have its files only as numbers that they can only map.
+// that has pinned next to nothing. They have its files only as numbers that they can only map, and
+// can't write to what they may only read.
 func TestWorkersMapLittle(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -57,7 +58,10 @@ func TestWorkersMapLittle(t *testing.T) {
 			case <-time.After(100 * time.Millisecond):
 			}
 			for _, pid := range workersOf(cmd.Process.Pid) {
-				bytes, inodes := mappedOfVM(pid)
+				bytes, inodes, unsafe := mappedOfVM(pid)
+				if unsafe > 0 {
+					t.Errorf("%d mappings that may only be read could be made writable", unsafe)
+				}
 				most = max(most, bytes)
 				for _, fd := range descriptorsOf(pid, inodes) {
 					numbers++
@@ -86,20 +90,29 @@ func descriptorsOf(pid string, inodes map[uint64]bool) (fds []int) {
 }
 
 // mappedOfVM is how much a process can touch of shared memory that isn't Paracuda's own, and of
-// which files.
-func mappedOfVM(pid string) (bytes uint64, inodes map[uint64]bool) {
+// which files; and how many of these mappings it may only read, but could make writable.
+func mappedOfVM(pid string) (bytes uint64, inodes map[uint64]bool, unsafe int) {
 	inodes = map[uint64]bool{}
-	text, _ := os.ReadFile("/proc/" + pid + "/maps")
+	text, _ := os.ReadFile("/proc/" + pid + "/smaps")
+	readOnly := false // the last one was
 	for line := range strings.Lines(string(text)) {
+		if flags, is := strings.CutPrefix(line, "VmFlags:"); is && readOnly &&
+			strings.Contains(flags, " mw") {
+			unsafe++
+		}
 		var from, to, offset, inode uint64
 		var mode, device, file string
-		_, err := fmt.Sscanf(line, "%x-%x %s %x %s %d %s", &from, &to, &mode, &offset, &device,
+		n, err := fmt.Sscanf(line, "%x-%x %s %x %s %d %s", &from, &to, &mode, &offset, &device,
 			&inode, &file)
+		if n > 2 { // a mapping, perhaps of no file
+			readOnly = false
+		}
 		if err == nil && mode[0] == 'r' && mode[3] == 's' && strings.HasPrefix(file, "/") &&
 			!strings.HasPrefix(file, "/memfd:paracuda-") {
 			bytes += to - from
 			inodes[inode] = true
+			readOnly = mode[1] == '-'
 		}
 	}
-	return bytes, inodes
+	return bytes, inodes, unsafe
 }

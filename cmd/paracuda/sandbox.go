@@ -85,6 +85,7 @@ type household struct {
 	children
 	memory  memoryAsker
 	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: this process may
+	reopen  func(fd int) (*os.File, error)           // to be read only; nil: nobody can
 	end     func(made []string)                      // ends all, and removes these sockets
 	left    []device.Process                         // by the previous device process
 	lost    <-chan struct{}                          // closed when nothing can be started any more
@@ -100,7 +101,8 @@ func (o *deviceOptions) household(
 			"this process's rights")
 		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
 		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
-		return &household{c, usageOf(gpu, c, ask, log), nil, func([]string) {}, nil, nil}, nil
+		return &household{c, usageOf(gpu, c, ask, log), nil, nil, func([]string) {}, nil,
+			nil}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
 	if environment == nil {
@@ -121,8 +123,8 @@ func (o *deviceOptions) household(
 		return nil, err
 	}
 	ask := func([]int) (ledger.Usage, error) { return d.softMemory(gpus) }
-	return &household{d, usageOf(gpu, d, ask, log), d.client.Connect, d.end, left,
-		d.lost}, nil
+	return &household{d, usageOf(gpu, d, ask, log), d.client.Connect, d.client.Reopen,
+		d.end, left, d.lost}, nil
 }
 
 // made lists the sockets that this process makes: for front ends, and for control.

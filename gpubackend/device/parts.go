@@ -44,7 +44,7 @@ import (
 func New(c Config) *Device {
 	c = c.withDefaults()
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
-		ram: ram.New(c.Numbers, c.Log), exports: exports.New(proclimit.Files())}
+		ram: ram.New(c.Numbers, c.Reopen, c.Log), exports: exports.New(proclimit.Files())}
 	d.mappings = mappings.New(mappings.Config{RAM: d.ram, Run: d.run, Log: d.log,
 		Vouchers: func() uint64 { return d.control.Vouchers() }})
 	policy := &c.Settings.Policy

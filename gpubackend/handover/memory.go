@@ -30,16 +30,12 @@ func Describe(regions []guestmem.Region) ([]Region, []int) {
 	return out, files
 }
 
-// DescribeNumbered lists the regions of a memory by the numbers of their files, for a process that
-// asks for mappings. Files without a number are left out.
-func DescribeNumbered(
-	parts []guestmem.Numbered, number func(fd int) (number uint32, is bool),
-) (out []Region) {
+// DescribeNumbered lists the regions of a memory whose files are numbers, for a process that asks
+// for mappings.
+func DescribeNumbered(parts []guestmem.Numbered) (out []Region) {
 	for _, p := range parts {
-		if n, is := number(p.FD); is {
-			out = append(out, Region{GuestAddr: p.GuestAddr, Size: p.Size,
-				FileOffset: p.FileOffset, File: int(n), Piece: p.Piece, Sealed: p.ShrinkSealed})
-		}
+		out = append(out, Region{GuestAddr: p.GuestAddr, Size: p.Size, FileOffset: p.FileOffset,
+			File: p.FD, ReadFile: p.ReadFD, Piece: p.Piece, Sealed: p.ShrinkSealed})
 	}
 	return out
 }
@@ -79,7 +75,7 @@ func (m *Message) numbered() (*guestmem.Memory, error) {
 		regions = append(regions, guestmem.Numbered{
 			Region: guestmem.Region{GuestAddr: r.GuestAddr, Size: r.Size, FD: r.File,
 				FileOffset: r.FileOffset},
-			ReadFD: r.File, Piece: r.Piece, ShrinkSealed: r.Sealed,
+			ReadFD: r.ReadFile, Piece: r.Piece, ShrinkSealed: r.Sealed,
 		})
 	}
 	return guestmem.NewNumbered(regions)

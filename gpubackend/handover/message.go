@@ -144,6 +144,7 @@ type Queue struct {
 type Region struct {
 	GuestAddr, Size, FileOffset uint64
 	File                        int
+	ReadFile                    int    `json:",omitempty"` // as File, where it is only to be read
 	Piece                       uint64 `json:",omitempty"` // of its pages, or huge pages
 	Sealed                      bool   `json:",omitempty"` // it can't be cut short
 }

@@ -154,6 +154,9 @@ var (
 	errRange     = errors.New("a range that isn't in whole pages, or that no file has")
 )
 
+// nothing is no number of a file.
+const nothing = 1<<32 - 1
+
 // decide returns nil if a call may be made: the worker has the file then.
 func (x *Decider) decide(listener int, call *notified) error {
 	m, err := mappingOf(call)
@@ -169,7 +172,11 @@ func (x *Decider) decide(listener int, call *notified) error {
 			return nil
 		})
 	}
-	if e := x.takeBack(listener, call); err == nil {
+	maps := m.Number
+	if err != nil {
+		maps = nothing
+	}
+	if e := x.takeBack(listener, call, maps); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -189,8 +196,9 @@ func give(listener int, call *notified, fd int, number uint32) error {
 }
 
 // takeBack puts an empty file in the place of those that aren't the guest's memory any more: the
-// host's memory isn't free as long as somebody has them.
-func (x *Decider) takeBack(listener int, call *notified) error {
+// host's memory isn't free as long as somebody has them. The one that the call is about to map
+// stays until the next call.
+func (x *Decider) takeBack(listener int, call *notified, maps uint32) error {
 	empty := -1
 	defer func() {
 		if empty >= 0 {
@@ -198,7 +206,7 @@ func (x *Decider) takeBack(listener int, call *notified) error {
 		}
 	}()
 	for number := range x.has {
-		if x.policy.Stands(number) {
+		if number == maps || x.policy.Stands(number) {
 			continue
 		}
 		if empty < 0 {
@@ -207,9 +215,9 @@ func (x *Decider) takeBack(listener int, call *notified) error {
 				unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
 				return fmt.Errorf("take a file back: %w", err)
 			}
-			const nothing = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW |
+			const sealed = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW |
 				unix.F_SEAL_WRITE
-			if _, err := unix.FcntlInt(uintptr(empty), unix.F_ADD_SEALS, nothing); err != nil {
+			if _, err := unix.FcntlInt(uintptr(empty), unix.F_ADD_SEALS, sealed); err != nil {
 				return fmt.Errorf("take a file back: %w", err)
 			}
 		}

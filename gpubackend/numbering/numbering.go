@@ -3,7 +3,8 @@
 // Package numbering has the numbers that stand for the files of a guest's memory, for processes
 // that have no such file and ask the device process for each mapping (package mapleave). A number
 // stands for one file for as long as the VM runs, and for none afterwards: numbers are never used
-// again, also not by the next device process.
+// again, also not by the next device process. Each file has another number where it is opened to be
+// read only.
 //
 // # Layout
 //
@@ -25,7 +26,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -68,7 +68,7 @@ var (
 var little = binary.LittleEndian
 
 // New makes numbers from first on, count of them, or goes on with those that the previous process
-// has left.
+// has left. As many behind these are for files that are opened to be read only.
 func New(r *remains.Remains, first, count uint32) (*Numbers, error) {
 	n := &Numbers{remains: r, first: first, end: first + count, next: first,
 		of: map[file]uint32{}}
@@ -165,7 +165,7 @@ func (n *Numbers) add(fds []int, had map[file]uint32) error {
 	return nil
 }
 
-// Stands says whether a number stands for a file.
+// Stands says whether a number stands for a file, however it is opened.
 func (n *Numbers) Stands(number uint32) bool { return slices.Contains(n.All(), number) }
 
 // All are the numbers that stand for files.
@@ -175,8 +175,14 @@ func (n *Numbers) All() (all []uint32) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Collect(maps.Values(n.of))
+	for _, number := range n.of {
+		all = append(all, number, n.ToRead(number))
+	}
+	return all
 }
+
+// ToRead is the number that stands for the same file, opened to be read only.
+func (n *Numbers) ToRead(number uint32) uint32 { return number + n.end - n.first }
 
 // Of is the number of a file.
 func (n *Numbers) Of(fd int) (number uint32, is bool) {

@@ -146,7 +146,7 @@ var alsoForbidden = map[string]map[string]func(){
 var guestsMemory = map[string]func(){
 	"read the guest's memory":                raw(unix.SYS_READ, AskedFrom),
 	"read it by the number's lower half":     raw(unix.SYS_READ, 1<<32|AskedFrom),
-	"read the last of it":                    raw(unix.SYS_PREAD64, AskedFrom+AskedNumbers-1),
+	"read the last of it":                    raw(unix.SYS_PREAD64, AskedFrom+2*AskedNumbers-1),
 	"write to it":                            raw(unix.SYS_WRITE, AskedFrom),
 	"cut it short":                           raw(unix.SYS_FTRUNCATE, AskedFrom),
 	"forget which memory it is":              raw(unix.SYS_CLOSE, AskedFrom),
@@ -222,7 +222,7 @@ var allowed = map[string]func(){
 // mapsAlone maps the guest's memory where nobody has the listener, and something of its own.
 var mapsAlone = map[string]func(){
 	"nobody allows a mapping": func() {
-		for _, fd := range []int{AskedFrom, 1<<32 | AskedFrom, AskedFrom + AskedNumbers} {
+		for _, fd := range []int{AskedFrom, 1<<32 | AskedFrom, AskedFrom + 2*AskedNumbers} {
 			if _, err := unix.MmapPtr(fd, 0, nil, 4096, unix.PROT_READ,
 				unix.MAP_SHARED); err != unix.ENOSYS {
 				panic(fmt.Sprint("error ", err))

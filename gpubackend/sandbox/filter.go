@@ -32,10 +32,11 @@ const (
 )
 
 // A worker's descriptors from AskedFrom on stand for files of its guest's memory: it may only map
-// them, and only as the one who has the listener decides. There are AskedNumbers of them.
+// them, and only as the one who has the listener decides. There are AskedNumbers of them, and as
+// many for the same files where they are opened to be read only.
 const (
 	AskedFrom    = proclimit.Own
-	AskedNumbers = 1 << 11
+	AskedNumbers = 1 << 10
 )
 
 // ErrRole says that there is no list of calls for a role.
@@ -72,7 +73,7 @@ func FilterAsking(role Role) (listener int, missing, err error) {
 
 // roomForNumbers says why this process can't have the descriptors from AskedFrom on.
 func roomForNumbers() error {
-	const want = AskedFrom + AskedNumbers
+	const want = AskedFrom + 2*AskedNumbers
 	if n := proclimit.Files(); n < want {
 		return fmt.Errorf("it may have %d files (RLIMIT_NOFILE), and needs %d", n, want)
 	}

@@ -29,8 +29,9 @@ var ErrGone = errors.New("the starter process is gone")
 
 // Client is the device process's end.
 type Client struct {
-	conn *net.UnixConn
-	gone chan struct{} // closed when the starter process is gone
+	conn    *net.UnixConn
+	gone    chan struct{} // closed when the starter process is gone
+	reopens bool          // it knows reopen
 
 	mu        sync.Mutex
 	last      uint32
@@ -42,7 +43,7 @@ type Client struct {
 type answer struct {
 	message
 	process *Process // for started
-	file    *os.File // for connected
+	file    *os.File // for connected and reopened
 }
 
 // drop gives up what came with an answer that nobody waits for any more.
@@ -59,6 +60,7 @@ func (a *answer) drop() {
 // NewClient takes over the connection to a starter process.
 func NewClient(conn *net.UnixConn) *Client {
 	c := newClient(conn)
+	c.reopens = true // it is of this version
 	go c.read()
 	return c
 }
@@ -93,7 +95,7 @@ func Resume(conn *net.UnixConn) (*Client, []*Process, error) {
 		_ = conn.Close()
 		return nil, nil, fmt.Errorf("take over the starter process: %w", err)
 	}
-	c.last = a.pid
+	c.last, c.reopens = a.pid, a.text == canReopen
 	return c, slices.Collect(maps.Values(c.processes)), nil
 }
 
@@ -256,8 +258,8 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 		a.process = newProcess(m.id, int(m.pid), fd, c.gone)
 		c.processes[m.id] = a.process
 	}
-	if m.kind == connected && fd >= 0 {
-		a.file = os.NewFile(uintptr(fd), "connection")
+	if (m.kind == connected || m.kind == reopened) && fd >= 0 {
+		a.file = os.NewFile(uintptr(fd), "answer")
 	}
 	ch := c.asked[m.id]
 	delete(c.asked, m.id)

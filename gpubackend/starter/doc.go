@@ -18,7 +18,8 @@
 // # Who may lie
 //
 // A device process that was taken over. It can ask to start children of a few roles, each with one
-// socket and a limited number at a time; to count the children's memory; and to connect to sockets,
-// or remove others, that were named when the starter process started. The device process believes
+// socket and a limited number at a time; to count the children's memory; to open a file in memory,
+// which it has, once more, to be read only; and to connect to sockets, or remove others, that were
+// named when the starter process started. The device process believes
 // the starter process about how a child ended, but only the kernel that it has ended.
 package starter

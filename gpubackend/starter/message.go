@@ -54,8 +54,10 @@ const (
 	list                      // asks which children there are
 	listing                   // one of them, by the request that asked for it: as started
 	listed                    // the answer, after these: the highest number of a request so far
+	reopen                    // asks to open a file once more, to be read only
+	reopened                  // the answer: the file
 
-	lastKind = listed
+	lastKind = reopened
 )
 
 // message is a packet: kind, role, length of the text or number of pids, id, pid; then the text, or

@@ -69,7 +69,8 @@ func TestResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(children) != 2 || children[0].PID() == children[1].PID() || client.last != 9 {
+	if len(children) != 2 || children[0].PID() == children[1].PID() || client.last != 9 ||
+		!client.reopens {
 		t.Fatalf("children %+v, request %d", children, client.last)
 	}
 	p, err := client.Start(Mover, theirs)

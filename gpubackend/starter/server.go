@@ -84,6 +84,8 @@ func Serve(conn *net.UnixConn, c Config) error {
 		switch {
 		case m.kind == start:
 			s.start(m, control)
+		case m.kind == reopen && control != nil:
+			s.reopen(m, control)
 		case control != nil:
 			err = errMessage
 		case m.kind == count && s.Count != nil:
@@ -179,7 +181,7 @@ func (s *server) list(m *message) {
 			return
 		}
 	}
-	_ = send(s.conn, &message{kind: listed, id: m.id, pid: s.last}, -1)
+	_ = send(s.conn, &message{kind: listed, id: m.id, pid: s.last, text: canReopen}, -1)
 }
 
 // maxWaiting is how many requests may wait for beside.

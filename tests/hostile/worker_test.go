@@ -88,6 +88,9 @@ func (c *channel) takenOver(number int, d takenover.Deed) (err error) {
 		return fmt.Errorf("OPEN: %w", err)
 	}
 	reached := c.done()
+	if errors.Is(reached, errSilent) {
+		reached = fmt.Errorf("%w; OPEN: status %d", reached, status)
+	}
 	if status == wire.StatusOk {
 		err = c.drop()
 	}

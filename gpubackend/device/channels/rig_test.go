@@ -91,7 +91,7 @@ func newRig(t *testing.T) *rig {
 	text := logrus.New()
 	text.SetOutput(io.Discard)
 	log := logrus.NewEntry(text)
-	memory := ram.New(nil, log)
+	memory := ram.New(nil, nil, log)
 	memory.Put(r.guest.Mem)
 	still := make(chan struct{})
 	close(still)

@@ -76,7 +76,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	run := func(_ string, f func()) { r.running.Go(f) }
-	r.Mappings = New(Config{RAM: ram.New(numbers, logrus.NewEntry(log)), Run: run,
+	r.Mappings = New(Config{RAM: ram.New(numbers, nil, logrus.NewEntry(log)), Run: run,
 		Vouchers: r.root.Load, Log: logrus.NewEntry(log)})
 	r.workers = workers.New(workers.Config{
 		Spawn: func(control *os.File) (child.Process, error) {

@@ -42,9 +42,10 @@ func (p policy) Allow(m mapleave.Mapping, give func(fd int) error) error {
 		return errNoChannel
 	}
 	c := vouchers.Exposure{Root: root, Channel: uint32(channel)}
-	return p.x.RAM.Allow(m, func(mem vouchers.Memory, has func(wire.Run) bool) error {
-		return c.Allows(mem, reason, m.Writable, has)
-	}, give)
+	by := func(mem vouchers.Memory, write bool, has func(wire.Run) bool) error {
+		return c.Allows(mem, reason, write, has)
+	}
+	return p.x.RAM.Allow(m, by, give)
 }
 
 var (
@@ -56,7 +57,7 @@ var (
 // said where they are.
 func (p policy) rings() ram.By {
 	rings := p.w.AwaitRings()
-	return func(_ vouchers.Memory, has func(wire.Run) bool) error {
+	return func(_ vouchers.Memory, _ bool, has func(wire.Run) bool) error {
 		for _, r := range rings {
 			if has(r) {
 				return nil

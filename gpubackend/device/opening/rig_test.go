@@ -74,7 +74,7 @@ func newRig(t *testing.T, set ...string) *rig {
 		}
 	}
 	guard := func(_ string, f func()) bool { f(); return true }
-	c := Config{GPU: "soft", Exports: exports.New(16), RAM: ram.New(nil, log), Log: log,
+	c := Config{GPU: "soft", Exports: exports.New(16), RAM: ram.New(nil, nil, log), Log: log,
 		Start:  soon,
 		Answer: 50 * time.Millisecond, Starts: pace.New(0, Burst, pace.Real),
 		Held:  func() bool { return false },

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mapleave"
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -32,9 +34,10 @@ func (r *RAM) HasAny(fds []int) bool {
 	})
 }
 
-// By says by what right guest memory is mapped: it asks has about ranges to which there is a right,
-// until it says yes, and returns why there is none. It may touch mem, whose faults are survived.
-type By func(mem vouchers.Memory, has func(wire.Run) bool) error
+// By says by what right guest memory is mapped, perhaps to be written: it asks has about ranges to
+// which there is a right, until it says yes, and returns why there is none. It may touch mem, whose
+// faults are survived.
+type By func(mem vouchers.Memory, write bool, has func(wire.Run) bool) error
 
 // Allow gives the file of a mapping that has the guest's memory and nothing else, if there is a
 // right to it. Only whole pages, or huge pages, can be mapped: of a page to some of which there is
@@ -45,8 +48,9 @@ func (r *RAM) Allow(m mapleave.Mapping, by By, give func(fd int) error) error {
 	fd := -1
 	is := func(run wire.Run) bool {
 		for i := range r.parts {
-			if x := &r.parts[i]; x.number == m.Number && x.holds(run, m.Offset, m.Length) {
-				fd = x.FD
+			x := &r.parts[i]
+			if its := x.file(m.Number); its >= 0 && x.holds(run, m.Offset, m.Length) {
+				fd = its
 				return true
 			}
 		}
@@ -57,12 +61,22 @@ func (r *RAM) Allow(m mapleave.Mapping, by By, give func(fd int) error) error {
 			ErrNotGuests)
 	}
 	if by != nil {
-		err := r.mapped.Guard(func() error { return by(memory{r.mapped}, is) })
+		write := m.Writable || r.writable(m.Number)
+		err := r.mapped.Guard(func() error { return by(memory{r.mapped}, write, is) })
 		if err != nil {
 			return fmt.Errorf("%d bytes at %#x of file %d: %w", m.Length, m.Offset, m.Number, err)
 		}
 	}
 	return give(fd)
+}
+
+// writable says whether the kernel lets a worker write to whatever it maps by a number, also if it
+// maps it to be read only (mprotect). Unless files can be opened to be read only, nothing is done
+// about that.
+func (r *RAM) writable(number uint32) bool {
+	return len(r.opened) > 0 && slices.ContainsFunc(r.parts, func(x part) bool {
+		return x.number == number
+	})
 }
 
 // all is any guest's memory.
@@ -83,20 +97,79 @@ func (m memory) At(address, n uint64) []byte {
 // part is a region of the memory in use.
 type part struct {
 	guestmem.Numbered
-	number uint32 // of its file
+	number, readNumber uint32   // of its file
+	toRead             *os.File // the same, opened to be read only; nil: it can't be
 }
 
-// partsOf are the regions of a memory whose files have numbers.
-func (r *RAM) partsOf(mem *guestmem.Memory) (parts []part) {
+// file is what a number stands for; -1: nothing of this region.
+func (x *part) file(number uint32) int {
+	switch {
+	case number == x.number:
+		return x.FD
+	case number == x.readNumber && x.toRead != nil:
+		return int(x.toRead.Fd())
+	}
+	return -1
+}
+
+// partsOf are the regions of a memory whose files have numbers, and are opened to be read only.
+func (r *RAM) partsOf(mem *guestmem.Memory, opened []*os.File) (parts []part) {
 	if mem == nil {
 		return nil
 	}
-	for _, x := range mem.Numbered() {
-		if number, is := r.numbers.Of(x.FD); is {
-			parts = append(parts, part{x, number})
+	regions, _ := handover.Describe(mem.Regions())
+	for i, x := range mem.Numbered() {
+		number, is := r.numbers.Of(x.FD)
+		if !is {
+			continue
 		}
+		p := part{Numbered: x, number: number, readNumber: r.numbers.ToRead(number)}
+		if of := regions[i].File; of < len(opened) {
+			p.toRead = opened[of]
+		}
+		parts = append(parts, p)
 	}
 	return parts
+}
+
+// openToRead opens the files of a memory once more, to be read only: all of them, in the order of
+// handover.Describe, or none, as is said once.
+func (r *RAM) openToRead(mem *guestmem.Memory) (opened []*os.File) {
+	if mem == nil || r.numbers == nil || r.reopen == nil {
+		return nil
+	}
+	_, files := handover.Describe(mem.Regions())
+	for _, fd := range files {
+		file, err := r.reopen(fd)
+		if err != nil {
+			r.once.Do(func() {
+				r.log.WithError(err).Info("a worker can write to what it maps only to read it")
+			})
+			closeAll(opened)
+			return nil
+		}
+		opened = append(opened, file)
+	}
+	return opened
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// told are the regions as processes know them that ask for mappings.
+func told(parts []part) (list []guestmem.Numbered) {
+	for i := range parts {
+		x := parts[i].Numbered
+		x.FD, x.ReadFD = int(parts[i].number), int(parts[i].number)
+		if parts[i].toRead != nil {
+			x.ReadFD = int(parts[i].readNumber)
+		}
+		list = append(list, x)
+	}
+	return list
 }
 
 // holds says whether a range of the file, in whole pieces, has something of a run in this region,

@@ -4,13 +4,18 @@ package ram
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mapleave"
+	"github.com/paracuda/paracuda/gpubackend/numbering"
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -26,7 +31,7 @@ func TestNumbersAreTold(t *testing.T) {
 	mem := mapped(t, r)
 	r.Put(mem)
 	m, files := r.MessageTo(true)
-	want := handover.Region{Size: guestBytes, File: firstNumber, Piece: 4096,
+	want := handover.Region{Size: guestBytes, File: firstNumber, ReadFile: firstNumber, Piece: 4096,
 		Sealed: mem.ShrinkSealed()}
 	if len(files) != 0 || m.Files.Memory != 0 || len(m.Memory) != 1 || m.Memory[0] != want {
 		t.Errorf("%+v, files %v, want %+v", m, files, want)
@@ -39,7 +44,7 @@ func TestNumbersAreTold(t *testing.T) {
 		t.Error("another file is the guest's")
 	}
 	if !r.Stands(firstNumber) || r.Stands(firstNumber+1) ||
-		!slices.Equal(r.Numbers(), []uint32{firstNumber}) {
+		!slices.Equal(r.Numbers(), []uint32{firstNumber, firstNumber + 4}) {
 		t.Error("another number stands for it")
 	}
 	r.Put(mapped(t, r))
@@ -149,8 +154,10 @@ func TestByWhatRight(t *testing.T) {
 	}
 	page := mapleave.Mapping{Number: firstNumber, Offset: 8192, Length: 4096}
 	no := errors.New("no")
-	by := func(m vouchers.Memory, has func(wire.Run) bool) error {
+	by := func(m vouchers.Memory, write bool, has func(wire.Run) bool) error {
 		switch {
+		case write:
+			t.Error("it is to be written")
 		case m.At(8192, 1)[0] != 42, m.At(guestBytes, 1) != nil, m.At(0, guestBytes+1) != nil:
 			t.Error("it sees something else")
 		case has(wire.Run{Address: 4096, Bytes: 4096}), !has(wire.Run{Address: 8192, Bytes: 1}):
@@ -166,11 +173,80 @@ func TestByWhatRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	var seen byte
-	by = func(m vouchers.Memory, _ func(wire.Run) bool) error {
+	by = func(m vouchers.Memory, _ bool, _ func(wire.Run) bool) error {
 		seen = m.At(8192, 1)[0]
 		return nil
 	}
 	if err := r.Allow(page, by, give); !errors.Is(err, guestmem.ErrFault) {
 		t.Errorf("memory that was cut off: %v, %d", err, seen)
+	}
+}
+
+// TestFilesToRead: a file that can be opened to be read only has another number then, and by the
+// first one only what may be written is mapped.
+func TestFilesToRead(t *testing.T) {
+	numbers, _ := numbering.New(nil, firstNumber, 4) // nobody keeps them: there is no error
+	opened := 0
+	r := New(numbers, func(fd int) (*os.File, error) {
+		opened++
+		return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	}, logrus.NewEntry(logrus.New()))
+	r.Put(mapped(t, r))
+	m, _ := r.MessageTo(true)
+	const toRead = firstNumber + 4
+	if opened != 1 || m.Memory[0].File != firstNumber || m.Memory[0].ReadFile != toRead ||
+		!r.Stands(toRead) || len(r.Numbers()) != 2 {
+		t.Errorf("opened %d files: %+v", opened, m.Memory)
+	}
+	for _, x := range []struct {
+		m     mapleave.Mapping
+		write bool
+	}{
+		{mapleave.Mapping{Number: toRead, Length: 4096}, false},
+		{mapleave.Mapping{Number: toRead, Length: 4096, Writable: true}, true},
+		{mapleave.Mapping{Number: firstNumber, Length: 4096}, true},
+		{mapleave.Mapping{Number: firstNumber, Length: 4096, Writable: true}, true},
+	} {
+		asked, given := false, -1
+		err := r.Allow(x.m, func(_ vouchers.Memory, write bool, has func(wire.Run) bool) error {
+			if asked = write; !has(all) {
+				t.Errorf("%+v isn't the guest's", x.m)
+			}
+			return nil
+		}, func(fd int) error { given = fd; return nil })
+		flags, e := unix.FcntlInt(uintptr(given), unix.F_GETFL, 0)
+		if err != nil || e != nil || asked != x.write ||
+			(flags&unix.O_ACCMODE == unix.O_RDONLY) != (x.m.Number == toRead) {
+			t.Errorf("%+v, to write: %t: flags %#o, %v, %v", x.m, asked, flags, err, e)
+		}
+	}
+	second := mapped(t, r)
+	if r.Put(second); opened != 2 || r.Stands(toRead) || !r.Stands(toRead+1) {
+		t.Errorf("opened %d files", opened)
+	}
+	r.Put(nil)
+}
+
+// TestFilesThatCantBeOpenedAgain: then they are mapped to be read by their one number, and that is
+// said once.
+func TestFilesThatCantBeOpenedAgain(t *testing.T) {
+	r, text := newRAM()
+	r.reopen = func(int) (*os.File, error) { return nil, errors.New("no") }
+	for range 2 {
+		r.Put(mapped(t, r))
+	}
+	m, _ := r.MessageTo(true)
+	if m.Memory[0].File != m.Memory[0].ReadFile || strings.Count(text.String(), "error=no") != 1 {
+		t.Errorf("%+v: %s", m.Memory, text)
+	}
+	page := mapleave.Mapping{Number: uint32(m.Memory[0].File), Length: 4096}
+	by := func(_ vouchers.Memory, write bool, _ func(wire.Run) bool) error {
+		if write {
+			t.Error("it is to be written")
+		}
+		return nil
+	}
+	if err := r.Allow(page, by, func(int) error { return nil }); err != nil {
+		t.Error(err)
 	}
 }

@@ -19,6 +19,7 @@
 package ram
 
 import (
+	"os"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -34,18 +35,23 @@ import (
 type RAM struct {
 	log     *logrus.Entry
 	numbers *numbering.Numbers // nil: no worker asks
+	reopen  func(fd int) (*os.File, error)
+	once    sync.Once // somebody was told that files can't be opened to be read only
 	dirty   dirtylog.Switch
 	came    chan struct{} // closed when there is memory
 
 	mu     sync.RWMutex
 	mapped *guestmem.Memory // nil: none; guarded by mu
 	parts  []part           // of it, with numbers; guarded by mu
+	opened []*os.File       // its files, opened to be read only; guarded by mu
 }
 
 // New returns the memory of a guest that has sent none yet. Its files get numbers, unless that is
-// nil.
-func New(numbers *numbering.Numbers, log *logrus.Entry) *RAM {
-	return &RAM{log: log, numbers: numbers, came: make(chan struct{})}
+// nil, and reopen opens them once more, to be read only; nil: nobody can.
+func New(
+	numbers *numbering.Numbers, reopen func(fd int) (*os.File, error), log *logrus.Entry,
+) *RAM {
+	return &RAM{log: log, numbers: numbers, reopen: reopen, came: make(chan struct{})}
 }
 
 // Map maps a front end's memory, which isn't in use before Put.
@@ -61,13 +67,15 @@ func (r *RAM) Map(m *vhostuser.Memory) (*guestmem.Memory, error) {
 // Put makes a memory the guest's, and returns the one before, which nobody uses any more, except
 // those who got a description of it (Message); nil: there was none.
 func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
+	opened := r.openToRead(mapped) // which waits for another process
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, r.mapped = r.mapped, mapped
 	if err := r.numbers.Set(files(mapped)); err != nil {
 		r.log.WithError(err).Error("workers can't map the guest's memory")
 	}
-	r.parts = r.partsOf(mapped)
+	closeAll(r.opened)
+	r.opened, r.parts = opened, r.partsOf(mapped, opened)
 	select {
 	case <-r.came:
 	default:
@@ -124,7 +132,7 @@ func (r *RAM) DescribeTo(
 	if !asks || mem == nil {
 		return Describe(mem, m, fds)
 	}
-	m.Memory = handover.DescribeNumbered(mem.Numbered(), r.numbers.Of)
+	m.Memory = handover.DescribeNumbered(told(r.parts))
 	return fds
 }
 

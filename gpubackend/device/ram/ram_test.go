@@ -32,7 +32,7 @@ func newRAM() (*RAM, *bytes.Buffer) {
 	log := logrus.New()
 	log.SetOutput(&text)
 	numbers, _ := numbering.New(nil, firstNumber, 4) // nobody keeps them: there is no error
-	return New(numbers, logrus.NewEntry(log)), &text
+	return New(numbers, nil, logrus.NewEntry(log)), &text
 }
 
 // mapped is a guest's memory, as a front end sends it.

@@ -34,7 +34,14 @@ func pagesOf(n, i uint32) vouchers.Reason {
 func (w *worker) mapBy(
 	x vouchers.Reason, address, bytes uint64, write bool,
 ) ([]byte, error) {
-	run := guestmem.Run{FD: w.guest.File, ReadFD: w.guest.File, Right: x.Right()}
+	return w.mapOf(w.guest.ReadFile, x, address, bytes, write)
+}
+
+// mapOf maps guest memory that is only to be read from another file than mapBy.
+func (w *worker) mapOf(
+	file int, x vouchers.Reason, address, bytes uint64, write bool,
+) ([]byte, error) {
+	run := guestmem.Run{FD: w.guest.File, ReadFD: file, Right: x.Right()}
 	prot, fd, flags := run.File(write)
 	at := int64(w.guest.FileOffset + address)
 	return unix.Mmap(fd, at, int(bytes), prot, flags)
@@ -138,6 +145,10 @@ func mappings() []Deed {
 			return ""
 		}),
 		refused(list),
+		mapping("writes to what it may only read", readOnly(map[string]source{
+			"headers": {headers, headers0}, "a list": {listOf(vouched, 0), lists},
+			"pages": {pagesOf(toRead, 0), pages0},
+		})),
 		mapping("a file that it has, behind its end", func(w *worker) string {
 			const far = 1 << 44
 			if _, err := w.mapBy(pagesOf(vouched, 0), far, page, read); err == nil {
@@ -145,6 +156,40 @@ func mappings() []Deed {
 			}
 			return ""
 		}),
+	}
+}
+
+// source is memory that may only be read.
+type source struct {
+	by      vouchers.Reason
+	address uint64
+}
+
+// readOnly tries to write to such memory in all ways.
+func readOnly(list map[string]source) func(w *worker) string {
+	const page = 4096
+	return func(w *worker) (reached string) {
+		for name, x := range list {
+			b, err := w.mapBy(x.by, x.address, page, false)
+			if err != nil {
+				return name + " can't be read: the rest proves nothing"
+			}
+			both := unix.PROT_READ | unix.PROT_WRITE
+			_, writable := w.mapOf(w.guest.File, x.by, x.address, page, false)
+			run := guestmem.Run{FD: w.guest.ReadFile, Right: x.by.Right()}
+			prot, fd, flags := run.File(true)
+			_, direct := unix.Mmap(fd, int64(x.address), page, prot, flags)
+			for way, err := range map[string]error{
+				"is made writable": unix.Mprotect(b, both), "becomes a hole": unix.Madvise(b,
+					unix.MADV_REMOVE),
+				"is mapped from a file that can be written": writable, "is mapped to write": direct,
+			} {
+				if !errors.Is(err, unix.EACCES) {
+					reached += fmt.Sprintf("%s %s: %v; ", name, way, err)
+				}
+			}
+		}
+		return reached
 	}
 }
 
