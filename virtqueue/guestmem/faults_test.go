@@ -44,7 +44,7 @@ func TestPieceThatCannotBeMapped(t *testing.T) {
 	}
 	piece := guestmem.Addr(first) + page
 	got := make([]byte, 4)
-	if err := errors.Join(m.WriteOnce([]byte("text"), page, 0), m.Read(got, page)); err != nil {
+	if err := errors.Join(writeOnce(m)([]byte("text"), page), m.Read(got, page)); err != nil {
 		t.Fatal(err)
 	}
 	const seal = unix.F_SEAL_FUTURE_WRITE

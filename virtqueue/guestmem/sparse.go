@@ -3,9 +3,7 @@
 package guestmem
 
 import (
-	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 )
@@ -145,77 +143,5 @@ func (m *Memory) hide() error {
 			m.isHidden(mp, number)
 		}
 	}
-	return nil
-}
-
-// ReadOnce is Read, but of a sparse memory nothing stays mapped that wasn't before. That takes
-// longer: the file is mapped for so long.
-func (m *Memory) ReadOnce(p []byte, gpa uint64, by Right) error {
-	if !m.sparse {
-		return m.Read(p, gpa)
-	}
-	return m.once(p, gpa, func(mp *mapping, p []byte, off uint64) error {
-		return mp.inWindow(off, uint64(len(p)), false, by, func(b []byte) { copy(p, b) })
-	})
-}
-
-// WriteOnce is Write in the same way.
-func (m *Memory) WriteOnce(p []byte, gpa uint64, by Right) error {
-	if !m.sparse {
-		return m.Write(p, gpa)
-	}
-	err := m.once(p, gpa, func(mp *mapping, p []byte, off uint64) error {
-		return mp.inWindow(off, uint64(len(p)), true, by, func(b []byte) { copy(b, p) })
-	})
-	if !errors.Is(err, ErrRange) {
-		m.dirty.Mark(gpa, uint64(len(p)))
-	}
-	return err
-}
-
-// once calls move for each region that holds a part of a range, with its offset there.
-func (m *Memory) once(p []byte, gpa uint64, move func(*mapping, []byte, uint64) error) error {
-	if err := m.Check(gpa, uint64(len(p))); err != nil {
-		return err
-	}
-	for len(p) > 0 {
-		mp := &m.maps[m.find(gpa)]
-		off := gpa - mp.start
-		n := min(uint64(len(p)), uint64(len(mp.host))-off)
-		if err := move(mp, p[:n], off); err != nil {
-			return err
-		}
-		p, gpa = p[n:], gpa+n
-	}
-	return nil
-}
-
-// inWindow maps n bytes at an offset in a region for as long as move runs.
-func (mp *mapping) inWindow(off, n uint64, write bool, by Right, move func([]byte)) error {
-	first, last := mp.piecesOf(off, n)
-	window, _, err := reserve((last-first+1)*mp.piece, mp.piece)
-	if err != nil {
-		return fmt.Errorf("map a piece of guest memory: %w", err)
-	}
-	defer func() { _ = unix.Munmap(window) }()
-	pieces := window[-uint64(Addr(window))%mp.piece:][:(last-first+1)*mp.piece]
-	prot, fd, flags := mp.file(write, by)
-	_, err = replace(pieces, fd, mp.fileOffset-mp.slack+first*mp.piece, prot, flags)
-	if err != nil {
-		return fmt.Errorf("map a piece of guest memory: %w", err)
-	}
-	at := mp.slack + off - first*mp.piece
-	return guard(pieces, func() { move(pieces[at : at+n]) })
-}
-
-// guard runs f and turns a fault on b into ErrFault.
-func guard(b []byte, f func()) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = faultOf(r, func(addr uintptr) bool { return holds(b, addr) })
-		}
-	}()
-	f()
 	return nil
 }

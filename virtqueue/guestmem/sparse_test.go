@@ -61,13 +61,13 @@ func TestSparseIsTheSameMemory(t *testing.T) {
 		case 0:
 			err = m.Write(text, at)
 		case 1:
-			err = m.WriteOnce(text, at, 0)
+			err = writeOnce(m)(text, at)
 		case 2:
 			g.Write(at, text)
 			err = m.Read(text, at)
 		case 3:
 			g.Write(at, text)
-			err = m.ReadOnce(text, at, 0)
+			err = readOnce(m)(text, at)
 		case 4:
 			var b []byte
 			if b, err = m.Slice(at, n); errors.Is(err, guestmem.ErrSplit) {
@@ -88,7 +88,7 @@ func TestSparseIsTheSameMemory(t *testing.T) {
 	}
 	// A memory that is mapped as a whole has these methods, too.
 	got := make([]byte, 2)
-	err := errors.Join(g.Mem.WriteOnce([]byte("ab"), page, 0), g.Mem.ReadOnce(got, page, 0))
+	err := errors.Join(writeOnce(g.Mem)([]byte("ab"), page), readOnce(g.Mem)(got, page))
 	if err != nil || string(got) != "ab" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -123,12 +123,16 @@ func mapped(t *testing.T, fd int, pages int) string {
 
 // readOnce is ReadOnce by no right.
 func readOnce(m *guestmem.Memory) func([]byte, uint64) error {
-	return func(p []byte, gpa uint64) error { return m.ReadOnce(p, gpa, 0) }
+	return func(p []byte, gpa uint64) error {
+		return m.ReadOnce(p, guestmem.Extent{Addr: gpa, Bytes: uint64(len(p))})
+	}
 }
 
 // writeOnce is WriteOnce in the same way.
 func writeOnce(m *guestmem.Memory) func([]byte, uint64) error {
-	return func(p []byte, gpa uint64) error { return m.WriteOnce(p, gpa, 0) }
+	return func(p []byte, gpa uint64) error {
+		return m.WriteOnce(p, guestmem.Extent{Addr: gpa, Bytes: uint64(len(p))})
+	}
 }
 
 // TestNumbered: of a memory whose files others have only numbers are mapped, which the kernel
@@ -186,8 +190,8 @@ func TestSparseMapsWhatIsNeeded(t *testing.T) {
 		{"check", func() error { return m.Check(at(0), 8*page) }, "--------"},
 		{"runs", runs, "--------"},
 		{"an empty read", func() error { return m.Read(nil, at(3)) }, "--------"},
-		{"read once", func() error { return m.ReadOnce(b, at(1)+1, 0) }, "--------"},
-		{"write once", func() error { return m.WriteOnce(b, at(1)+1, 0) }, "--------"},
+		{"read once", func() error { return readOnce(m)(b, at(1)+1) }, "--------"},
+		{"write once", func() error { return writeOnce(m)(b, at(1)+1) }, "--------"},
 		{"read", func() error { return m.Read(b[:2], at(2)-1) }, "-rr-----"},
 		{"write", func() error { return m.Write(b[:1], at(2)) }, "-rw-----"},
 		{"read what is written", func() error { return m.Read(b[:1], at(2)) }, "-rw-----"},
@@ -247,7 +251,7 @@ func TestSparseUnaligned(t *testing.T) {
 	if _, err := unix.Pread(fd, there, page+7); err != nil || !bytes.Equal(there, text) {
 		t.Errorf("the file has something else, %v", err)
 	}
-	if err := m.ReadOnce(got[1:], 0x124, 0); err != nil || !bytes.Equal(got[1:], text[1:]) {
+	if err := readOnce(m)(got[1:], 0x124); err != nil || !bytes.Equal(got[1:], text[1:]) {
 		t.Errorf("read once: something else, %v", err)
 	}
 }
@@ -270,8 +274,8 @@ func TestSparseFaults(t *testing.T) {
 	}
 	b := make([]byte, 2*page)
 	for name, err := range map[string]error{
-		"Read": m.Read(b, 0), "Write": m.Write(b, page), "ReadOnce": m.ReadOnce(b, 0, 0),
-		"WriteOnce": m.WriteOnce(b, page, 0),
+		"Read": m.Read(b, 0), "Write": m.Write(b, page), "ReadOnce": readOnce(m)(b, 0),
+		"WriteOnce": writeOnce(m)(b, page),
 	} {
 		if !errors.Is(err, guestmem.ErrFault) {
 			t.Errorf("%s of memory that was cut off: %v", name, err)
@@ -288,7 +292,7 @@ func TestSparseFaults(t *testing.T) {
 	m = newSparse(t, guestmem.Region{Size: page, FD: only})
 	_, err = m.Slice(0, 1)
 	for name, err := range map[string]error{
-		"Slice": err, "Write": m.Write(b[:1], 0), "WriteOnce": m.WriteOnce(b[:1], 0, 0),
+		"Slice": err, "Write": m.Write(b[:1], 0), "WriteOnce": writeOnce(m)(b[:1], 0),
 	} {
 		if !errors.Is(err, unix.EACCES) {
 			t.Errorf("%s of a file that can only be read: %v", name, err)
@@ -370,7 +374,7 @@ func TestSparseHugePages(t *testing.T) {
 			}
 			continue
 		}
-		if err := errors.Join(err, m.ReadOnce(got, 1<<30, 0)); err != nil || string(got) != "text" {
+		if err := errors.Join(err, readOnce(m)(got, 1<<30)); err != nil || string(got) != "text" {
 			t.Errorf("%q, %v", got, err)
 		}
 	}

@@ -40,7 +40,7 @@ const (
 // rig has Mappings for workers that are fakes: a thread of the test maps for them.
 type rig struct {
 	*Mappings
-	t       *testing.T
+	t       testing.TB
 	guest   *virtqueuetest.Guest
 	workers *workers.Workers
 	got     chan *handover.Message // what workers are told
@@ -65,10 +65,13 @@ func (r *rig) said(text string) int {
 	return strings.Count(r.text.String(), text)
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return newRigOf(t, guestPages*page) }
+
+// newRigOf is one of a guest with so much memory.
+func newRigOf(t testing.TB, bytes uint64) *rig {
 	t.Helper()
 	r := &rig{t: t, got: make(chan *handover.Message, 8),
-		guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: guestPages * page})}
+		guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: bytes})}
 	log := logrus.New()
 	log.SetOutput(r)
 	numbers, err := numbering.New(nil, mapleavetest.From, 4)

@@ -110,6 +110,16 @@ type Attempt struct{ Length, Prot, Flags, FD, Offset uintptr }
 // Try has the thread make a call. What it maps is unmapped again.
 func (a *Asker) Try(x Attempt) <-chan Result { return a.Repeat(x, 1) }
 
+// Do has the thread run a function, and waits.
+func (a *Asker) Do(f func()) {
+	done := make(chan struct{})
+	a.do <- func() {
+		defer close(done)
+		f()
+	}
+	<-done
+}
+
 // Repeat is Try for so many calls, one after the other, until one fails.
 func (a *Asker) Repeat(x Attempt, times int) <-chan Result {
 	got := make(chan Result, 1)

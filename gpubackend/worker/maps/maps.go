@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Map is pinned pages of the guest process.
@@ -88,9 +89,9 @@ type Source interface {
 	Find(id uint32) *Map
 	// Return gives a map back. Maps that aren't available are left alone.
 	Return(m *Map)
-	// Read and Write copy from and to guest memory, which the driver gave as the reason says.
-	Read(b []byte, address uint64, by vouchers.Reason) error
-	Write(b []byte, address uint64, by vouchers.Reason) error
+	// Read and Write copy from and to parts of guest memory.
+	Read(b []byte, parts []guestmem.Extent) error
+	Write(b []byte, parts []guestmem.Extent) error
 }
 
 // Maps counts the uses of maps.
@@ -194,18 +195,14 @@ func (p named) Write(b []byte) {
 	}
 }
 
-func (p named) each(
-	b []byte, f func(b []byte, address uint64, by vouchers.Reason) error,
-) error {
+func (p named) each(b []byte, f func(b []byte, parts []guestmem.Extent) error) error {
 	p.s.Use(p.m)
 	defer p.s.Release(p.m)
-	at, place := uint64(0), p.m.Place(p.r.MapOffset(), p.r.Bytes)
+	place := p.m.Place(p.r.MapOffset(), p.r.Bytes)
+	var parts []guestmem.Extent
 	for i, run := range p.m.SlicePlace(nil, place) {
-		err := f(b[at:at+run.Bytes], run.Address, p.m.Reason(place.Run+uint32(i)))
-		if err != nil {
-			return err
-		}
-		at += run.Bytes
+		by := p.m.Reason(place.Run + uint32(i)).Right()
+		parts = append(parts, guestmem.Extent{Addr: run.Address, Bytes: run.Bytes, By: by})
 	}
-	return nil
+	return f(b, parts)
 }

@@ -5,6 +5,7 @@ package maps
 import (
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -14,12 +15,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // fakeSource has maps, and guest memory of a page.
 type fakeSource struct {
 	maps   map[uint32]*Map
 	memory [4096]byte
+	asked  []guestmem.Extent // last
 }
 
 func (s *fakeSource) Find(id uint32) *Map { return s.maps[id] }
@@ -29,21 +32,22 @@ func (s *fakeSource) Return(m *Map) {
 	}
 }
 
-func (s *fakeSource) at(b []byte, address uint64) ([]byte, error) {
-	if address > 4096 || uint64(len(b)) > 4096-address {
-		return nil, errors.New("beyond memory")
+func (s *fakeSource) each(b []byte, parts []guestmem.Extent, move func(b, guests []byte)) error {
+	s.asked = parts
+	for _, x := range parts {
+		if x.Addr > 4096 || x.Bytes > 4096-x.Addr {
+			return errors.New("beyond memory")
+		}
+		move(b[:x.Bytes], s.memory[x.Addr:][:x.Bytes])
+		b = b[x.Bytes:]
 	}
-	return s.memory[address:], nil
+	return nil
 }
-func (s *fakeSource) Read(b []byte, address uint64, _ vouchers.Reason) error {
-	from, err := s.at(b, address)
-	copy(b, from)
-	return err
+func (s *fakeSource) Read(b []byte, parts []guestmem.Extent) error {
+	return s.each(b, parts, func(b, guests []byte) { copy(b, guests) })
 }
-func (s *fakeSource) Write(b []byte, address uint64, _ vouchers.Reason) error {
-	to, err := s.at(b, address)
-	copy(to, b)
-	return err
+func (s *fakeSource) Write(b []byte, parts []guestmem.Extent) error {
+	return s.each(b, parts, func(b, guests []byte) { copy(guests, b) })
 }
 
 // newMaps returns three maps of 16 bytes in two runs: 1 is plain, 2 is writable, 3 for one command.
@@ -148,5 +152,31 @@ func TestErrorsGiveUnusedMaps(t *testing.T) {
 	m.users = 0
 	if s.GiveUnused(c, gpubackend.InvalidValue); len(source.maps) != 2 || s.Find(3) != nil {
 		t.Errorf("%d maps are left", len(source.maps))
+	}
+}
+
+// TestPartsNameTheirRuns: each part of guest memory is asked for by the run of the voucher that it
+// is in.
+func TestPartsNameTheirRuns(t *testing.T) {
+	s, source := newMaps()
+	source.maps[2].Voucher = 7
+	pages, result := s.Pages(on(2, 0, 16), true)
+	if result != gpubackend.Success {
+		t.Fatal(result)
+	}
+	pages.Write(make([]byte, 16))
+	by := func(i uint32) guestmem.Right {
+		return vouchers.Reason{Kind: vouchers.Pages, Chain: 7, Index: i}.Right()
+	}
+	want := []guestmem.Extent{{Addr: 104, Bytes: 6, By: by(0)}, {Addr: 200, Bytes: 10, By: by(1)}}
+	if !slices.Equal(source.asked, want) {
+		t.Errorf("%+v, want %+v", source.asked, want)
+	}
+	if pages, result = s.Pages(on(2, 10, 4), false); result == gpubackend.Success {
+		result = pages.Read(make([]byte, 4))
+	}
+	want = []guestmem.Extent{{Addr: 204, Bytes: 4, By: by(1)}}
+	if result != gpubackend.Success || !slices.Equal(source.asked, want) {
+		t.Errorf("%d: %+v, want %+v", result, source.asked, want)
 	}
 }

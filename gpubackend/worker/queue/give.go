@@ -4,10 +4,10 @@ package queue
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Find returns a map that a command names, taking new chains if it has not arrived yet.
@@ -56,13 +56,11 @@ func (q *Queue) Return(m *maps.Map) {
 }
 
 // Read copies from the program's pages, and Write to them. These don't stay mapped.
-func (q *Queue) Read(b []byte, address uint64, by vouchers.Reason) error {
-	return q.mem.ReadOnce(b, address, by.Right())
-}
+func (q *Queue) Read(b []byte, parts []guestmem.Extent) error { return q.mem.ReadOnce(b, parts...) }
 
 // Write copies to the program's pages.
-func (q *Queue) Write(b []byte, address uint64, by vouchers.Reason) error {
-	return q.mem.WriteOnce(b, address, by.Right())
+func (q *Queue) Write(b []byte, parts []guestmem.Extent) error {
+	return q.mem.WriteOnce(b, parts...)
 }
 
 // Signal wakes the guest's sleeping threads and names the maps that go back, if that is due and the

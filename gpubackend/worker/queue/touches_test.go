@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -80,8 +79,8 @@ func TestTouchesOnlyExposedPages(t *testing.T) {
 	// Arguments in the program's pages don't stay mapped, whether they are read or written.
 	const argumentAt = 0x3f0ffe
 	answer := make([]byte, 5000)
-	err := errors.Join(r.Write([]byte("answer"), argumentAt, vouchers.Reason{}),
-		r.Read(answer, argumentAt, vouchers.Reason{}))
+	err := errors.Join(r.Write([]byte("answer"), []guestmem.Extent{{Addr: argumentAt, Bytes: 6}}),
+		r.Read(answer, []guestmem.Extent{{Addr: argumentAt, Bytes: 5000}}))
 	if err != nil || !strings.HasPrefix(string(answer), "answer") {
 		t.Errorf("%q, %v", answer[:6], err)
 	}
