@@ -249,6 +249,8 @@ func (r *rig) begin(channel int, ahead bool) *workers.Worker {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	q := r.config(channel, 0)
+	r.mustKnowRings(w, &q)
 	return w
 }
 
@@ -301,4 +303,14 @@ func (r *rig) mustBeTold(kind handover.Kind, times int) {
 		}
 	}
 	r.t.Fatalf("%q was told %d times, not %d", kind, n, times)
+}
+
+// mustKnowRings waits until it is known where the rings of a worker's queue are.
+func (r *rig) mustKnowRings(w *workers.Worker, q *vhostuser.QueueConfig) {
+	r.t.Helper()
+	if rings := w.AwaitRings(); len(rings) != 3 || rings[0].Address != q.Desc ||
+		rings[1].Address != q.Avail || rings[2].Address != q.Used || rings[0].Bytes != 16*8 ||
+		rings[1].Bytes != 4+2*8 || rings[2].Bytes != 4+8*8 {
+		r.t.Errorf("its rings are at %+v, and not where those of %+v are", rings, q)
+	}
 }

@@ -43,6 +43,7 @@ func TestWorkerOfAnEarlierProcess(t *testing.T) {
 			if err := r.Start(0, q); err != nil {
 				t.Fatal(err)
 			}
+			r.mustKnowRings(w, &q)
 			if !test.first {
 				r.Rejoins(w, test.waits)
 			}
