@@ -60,7 +60,7 @@ func named(t *testing.T, m *Message, fds []int) {
 	t.Helper()
 	n := m.Name(fds)
 	all := append(append([]int{n.Kick, n.Call, n.State, n.Conn, n.Object, n.Image, n.Log, n.Ledger},
-		n.Gate...), n.Memory...)
+		n.Gate...), append(n.Lanes, n.Memory...)...)
 	seen := map[int]bool{}
 	for _, fd := range all {
 		if fd >= 0 && seen[fd] {

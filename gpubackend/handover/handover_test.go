@@ -75,7 +75,7 @@ func TestMessageWithFiles(t *testing.T) {
 func TestFilesHaveTheirNames(t *testing.T) {
 	a, b := pair(t)
 	var sent []int
-	for range 6 + GateFiles + 1 + 2 {
+	for range 5 + GateFiles + 1 + 3 + 2 {
 		fd, err := unix.Eventfd(uint(len(sent)), unix.EFD_CLOEXEC)
 		if err != nil {
 			t.Fatal(err)
@@ -84,8 +84,8 @@ func TestFilesHaveTheirNames(t *testing.T) {
 	}
 	defer CloseFiles(sent)
 	m := &Message{Kind: KindStart, Entry: 63, Files: Files{
-		Kick: true, Call: true, State: true, Object: true, Image: true, Log: true, Gate: true,
-		Ledger: true, Memory: 2,
+		Kick: true, Call: true, State: true, Image: true, Log: true, Gate: true, Ledger: true,
+		Lanes: 3, Memory: 2,
 	}}
 	if err := a.Send(m, sent); err != nil {
 		t.Fatal(err)
@@ -96,13 +96,13 @@ func TestFilesHaveTheirNames(t *testing.T) {
 	}
 	defer CloseFiles(fds)
 	n := got.Name(fds)
-	named := append([]int{n.Kick, n.Call, n.State, n.Object, n.Image, n.Log}, n.Gate...)
-	named = append(append(named, n.Ledger), n.Memory...)
+	named := append([]int{n.Kick, n.Call, n.State, n.Image, n.Log}, n.Gate...)
+	named = append(append(append(named, n.Ledger), n.Lanes...), n.Memory...)
 	if got.Entry != 63 || !slices.Equal(named, fds) {
 		t.Errorf("entry %d, files %v named %+v", got.Entry, fds, n)
 	}
-	if len(n.Gate) != GateFiles || len(n.Memory) != 2 {
-		t.Errorf("gate %v, memory %v", n.Gate, n.Memory)
+	if len(n.Gate) != GateFiles || len(n.Lanes) != 3 || len(n.Memory) != 2 {
+		t.Errorf("gate %v, lanes %v, memory %v", n.Gate, n.Lanes, n.Memory)
 	}
 }
 

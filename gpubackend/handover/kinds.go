@@ -49,7 +49,7 @@ const (
 
 	// A worker that is drained can be saved, whether its memory is out or in. Another worker can
 	// start from what it wrote.
-	KindSave  Kind = "save"  // write all that the program has to this pipe
+	KindSave  Kind = "save"  // write all that the program has to this stream
 	KindSaved Kind = "saved" // it has; with an error it hasn't
 	// All programs have begun from what was saved. To each worker: take what the others offer.
 	KindJoin   Kind = "join"
@@ -112,7 +112,7 @@ func with(fields, files string) cargo {
 var cargoes = map[Kind]cargo{
 	KindWarm: with("GPU Home Policy Entry", "Ledger"),
 	KindStart: with("GPU Channel PID Comm Entry Held Saved Filed Asks Queue Memory Log Policy",
-		"Kick Call State Object Image Log Gate Ledger Memory"),
+		"Kick Call State Image Log Gate Ledger Lanes Memory"),
 	KindGuest:   with("Memory", "Memory"),
 	KindReady:   with("Error", ""),
 	KindMemory:  with("Memory", "Memory"),
@@ -141,7 +141,7 @@ var cargoes = map[Kind]cargo{
 	KindGoOn:     {},
 	KindForget:   {},
 
-	KindSave:    with("Ahead Filed", "Object"),
+	KindSave:    with("Ahead Filed", "Lanes"),
 	KindSaved:   with("Error", ""),
 	KindJoin:    {},
 	KindJoined:  with("Error", ""),

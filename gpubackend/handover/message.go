@@ -22,7 +22,8 @@ import (
 
 // Message is one message: its kind, and the fields and files that cargoes lists for that kind. The
 // files travel with it in this order: kick, call, state, conn, object, image, log,
-// listener, the gate's and the ledger's, as far as Files lists them, then those of memory.
+// listener, the gate's and the ledger's, as far as Files lists them, then those of lanes and of
+// memory.
 type Message struct {
 	Kind  Kind   `json:"kind"`
 	Error string `json:"error,omitempty"` // why what was asked for isn't done
@@ -40,7 +41,7 @@ type Message struct {
 	// its entry on pages that all workers of the VM share
 	Entry int  `json:"entry,omitempty"`
 	Held  bool `json:"held,omitempty"` // it starts as one that is drained
-	// It goes on from a record, which comes through the object's file. Without a queue it waits for
+	// It goes on from a record, which comes through lanes. Without a queue it waits for
 	// one, and for the guest's memory, as one that has paused.
 	Saved bool `json:"saved,omitempty"`
 	// It confines itself, and says so, before it gets the guest's memory.
@@ -95,6 +96,7 @@ type Files struct {
 	Listener                        bool // of a worker's filter of system calls
 	Gate                            bool // GateFiles files: a gate.Page's, in the order of its FDs
 	Ledger                          bool // a ledger.Page's
+	Lanes                           int  // that many, of a stream (package lanes)
 	Memory                          int  // number of files that Region.File indexes
 }
 
@@ -200,10 +202,10 @@ func (p *Policy) HostBytes(gpu string) uint64 {
 }
 
 func (f Files) count() int {
-	if f.Memory < 0 {
+	if f.Memory < 0 || f.Lanes < 0 || f.Memory > maxFiles || f.Lanes > maxFiles {
 		return -1
 	}
-	n := f.Memory
+	n := f.Memory + f.Lanes
 	for _, b := range []bool{
 		f.Kick, f.Call, f.State, f.Conn, f.Object, f.Image, f.Log, f.Listener,
 	} {
@@ -226,6 +228,7 @@ type Named struct {
 
 	Gate   []int // none, or GateFiles
 	Ledger int
+	Lanes  []int
 	Memory []int
 }
 
@@ -251,6 +254,6 @@ func (m *Message) Name(fds []int) Named {
 	if m.Files.Ledger {
 		n.Ledger, fds = fds[0], fds[1:]
 	}
-	n.Memory = fds
+	n.Lanes, n.Memory = fds[:m.Files.Lanes], fds[m.Files.Lanes:]
 	return n
 }

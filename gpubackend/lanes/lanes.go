@@ -8,13 +8,13 @@
 //
 // # Who owns what
 //
-// Pipe makes a Stream for this process, and a file for the other one, which makes a Stream of it
-// (Open). The file is the first socket; the ends of the others come through it. A Stream owns its
-// sockets. One goroutine uses it.
+// Pipe makes a Stream for this process, and a Far for the other one, to which its files go in a
+// message, and which makes a Stream of them (Open). Stream and Far own their sockets. One goroutine
+// uses a Stream.
 //
 // # Who may lie
 //
-// Who opens a file believes who made it. Who made it believes nothing: what comes is a stream of
+// Who opens a Far believes who made it. Who made it believes nothing: what comes is a stream of
 // arbitrary bytes, and a process that stops to read or write holds up the other end.
 package lanes
 
@@ -24,8 +24,6 @@ import (
 	"io"
 	"os"
 	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/socket"
@@ -43,94 +41,65 @@ type Stream struct {
 	at    int64 // bytes of the stream that have gone or come
 }
 
-// Pipe returns a stream and the file with its other end, both of which are to be closed.
-func Pipe() (here *Stream, there *os.File, err error) { return pipe(min(most, overlap.Width())) }
+// Far is the other end of a Stream, for another process.
+type Far struct{ files []*os.File }
+
+// Pipe returns a stream and its other end, both of which are to be closed.
+func Pipe() (here *Stream, there *Far, err error) { return pipe(min(most, overlap.Width())) }
 
 // pipe is Pipe with that many lanes.
-func pipe(lanes int) (*Stream, *os.File, error) {
-	here, there := &Stream{}, &Stream{}
-	var err error
+func pipe(lanes int) (*Stream, *Far, error) {
+	here, there := &Stream{}, &Far{}
 	for range lanes {
-		var near, far *os.File
-		if near, far, err = socket.Pair(socket.Stream); err != nil {
-			break
+		near, far, err := socket.Pair(socket.Stream)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("make the sockets of a stream: %w", err),
+				here.Close(), there.Close())
 		}
-		here.lanes, there.lanes = append(here.lanes, near), append(there.lanes, far)
+		here.lanes, there.files = append(here.lanes, near), append(there.files, far)
 	}
-	if err == nil {
-		err = send(here.lanes[0], there.lanes[1:])
-	}
-	if err != nil {
-		here.Close()
-		there.Close()
-		return nil, nil, fmt.Errorf("make the sockets of a stream: %w", err)
-	}
-	for _, f := range there.lanes[1:] {
-		f.Close() // they are on their way
-	}
-	return here, there.lanes[0], nil
+	return here, there, nil
 }
 
-// send sends the ends of the other lanes over the first one.
-func send(first *os.File, others []*os.File) error {
-	var rights []byte
-	if len(others) > 0 {
-		var fds []int
-		for _, f := range others {
-			fds = append(fds, int(f.Fd()))
-		}
-		rights = unix.UnixRights(fds...)
+// FDs are its files, in the order in which Open needs them. They stay its own.
+func (e *Far) FDs() (fds []int) {
+	for _, f := range e.files {
+		fds = append(fds, int(f.Fd()))
 	}
-	return unix.Sendmsg(int(first.Fd()), []byte{byte(len(others))}, rights, nil, 0)
+	return fds
 }
 
-// errStream says that a file isn't the end of a stream.
-var errStream = errors.New("it isn't the end of a stream")
+// Close closes its files: those of another process stay open.
+func (e *Far) Close() error { return closeAll(e.files) }
 
-// Open makes a stream of the file that another process has made. The file belongs to the stream,
-// after an error, too.
-func Open(file *os.File) (*Stream, error) {
-	s := &Stream{lanes: []*os.File{file}}
-	if err := s.receive(); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("open a stream: %w", err)
+// Open makes a stream of it in this process, to which its files belong then.
+func (e *Far) Open() *Stream {
+	s := &Stream{lanes: e.files}
+	e.files = nil
+	return s
+}
+
+// ErrStream says that files aren't the end of a stream.
+var ErrStream = errors.New("it isn't the end of a stream")
+
+// Open makes a stream of the files of a Far that another process has made. They belong to the
+// stream.
+func Open(fds []int) (*Stream, error) {
+	s := &Stream{}
+	for _, fd := range fds {
+		s.lanes = append(s.lanes, os.NewFile(uintptr(fd), "lane"))
+	}
+	if len(fds) == 0 || len(fds) > most {
+		return nil, errors.Join(fmt.Errorf("%w: %d files", ErrStream, len(fds)), s.Close())
 	}
 	return s, nil
 }
 
-// receive receives the ends of the other lanes.
-func (s *Stream) receive() error {
-	count, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*most))
-	n, space, _, _, err := unix.Recvmsg(int(s.lanes[0].Fd()), count, oob, unix.MSG_CMSG_CLOEXEC)
-	for errors.Is(err, unix.EINTR) {
-		n, space, _, _, err = unix.Recvmsg(int(s.lanes[0].Fd()), count, oob, unix.MSG_CMSG_CLOEXEC)
-	}
-	if err != nil {
-		return err
-	}
-	messages, err := unix.ParseSocketControlMessage(oob[:space])
-	if err != nil {
-		return err
-	}
-	for i := range messages {
-		fds, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			return err
-		}
-		for _, fd := range fds {
-			s.lanes = append(s.lanes, os.NewFile(uintptr(fd), "lane"))
-		}
-	}
-	if n != 1 || int(count[0]) != len(s.lanes)-1 {
-		return errStream
-	}
-	return nil
-}
-
 // Close closes this end.
-func (s *Stream) Close() error {
-	var err error
-	for _, f := range s.lanes {
+func (s *Stream) Close() error { return closeAll(s.lanes) }
+
+func closeAll(files []*os.File) (err error) {
+	for _, f := range files {
 		err = errors.Join(err, f.Close())
 	}
 	return err

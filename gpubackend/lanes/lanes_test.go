@@ -7,23 +7,30 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // ends are both ends of a stream.
 func ends(t *testing.T, lanes int) (a, b *Stream) {
 	t.Helper()
-	a, file, err := pipe(lanes)
+	a, end, err := pipe(lanes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close() })
-	if b, err = Open(file); err != nil {
+	var fds []int // as they come to another process
+	for _, fd := range end.FDs() {
+		if fd, err = unix.Dup(fd); err != nil {
+			t.Fatal(err)
+		}
+		fds = append(fds, fd)
+	}
+	if err := end.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = Open(fds); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
@@ -108,37 +115,54 @@ func TestEnds(t *testing.T) {
 	if err := b.WriteParts(parts); !errors.Is(err, unix.EPIPE) {
 		t.Errorf("parts that nobody reads: %v", err)
 	}
-	a, file, err := pipe(2)
+	a, end, err := pipe(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file.Close() // and with it the lane that was on its way
+	end.Close()
 	if err := a.WriteParts(parts); !errors.Is(err, unix.EPIPE) {
 		t.Errorf("a stream that nobody opened: %v", err)
 	}
 	a.Close()
 }
 
-// TestOpenOther: what isn't the end of a stream is refused, and closed.
+// TestOpenOther: more files than a stream has, or none, are refused, and closed.
 func TestOpenOther(t *testing.T) {
-	near, far, err := socket.Pair(socket.Stream)
+	for _, n := range []int{0, most + 1} {
+		var fds []int
+		for range n {
+			fd, err := unix.Eventfd(0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fds = append(fds, fd)
+		}
+		if s, err := Open(fds); !errors.Is(err, ErrStream) {
+			t.Errorf("%d files are a stream of %d lanes, error %v", n, len(s.lanes), err)
+		}
+		for _, fd := range fds {
+			if err := unix.Close(fd); !errors.Is(err, unix.EBADF) {
+				t.Errorf("a file of %d is still open: %v", n, err)
+			}
+		}
+	}
+}
+
+// TestOpenHere: a Far becomes a stream in the process that has made it.
+func TestOpenHere(t *testing.T) {
+	a, end, err := pipe(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := near.Write([]byte{3}); err != nil {
+	defer a.Close()
+	b := end.Open()
+	defer b.Close()
+	if err := end.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ended, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
+	go func() { _, _ = a.Write([]byte("text")) }()
+	got := make([]byte, 4)
+	if _, err := io.ReadFull(b, got); err != nil || string(got) != "text" {
+		t.Errorf("%q, %v", got, err)
 	}
-	for _, f := range []*os.File{far, ended} {
-		if s, err := Open(f); err == nil {
-			t.Errorf("%s is a stream of %d lanes", f.Name(), len(s.lanes))
-		}
-		if _, err := f.Stat(); !errors.Is(err, os.ErrClosed) {
-			t.Errorf("%s is still open: %v", f.Name(), err)
-		}
-	}
-	near.Close()
 }

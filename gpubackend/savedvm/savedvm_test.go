@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -32,11 +31,8 @@ func parts() []part {
 // source is a worker that writes these sections.
 func source(name string, list []part) Source {
 	return Source{Program: Program{Channel: 3, PID: 7, Name: name, Bytes: 4 << 20},
-		Save: func(file *os.File) error {
-			to, err := lanes.Open(file)
-			if err != nil {
-				return err
-			}
+		Save: func(end *lanes.Far) error {
+			to := end.Open()
 			defer to.Close()
 			w, err := record.NewWriter(to, record.Header{})
 			if err != nil {
@@ -144,16 +140,13 @@ func TestStrangeWorkers(t *testing.T) {
 			*s = source("a", list)
 			s.Base, s.BaseBytes = &Base{}, 4<<20
 		},
-		"nothing":  func(s *Source) { s.Save = func(*os.File) error { return nil } },
-		"an error": func(s *Source) { s.Save = func(*os.File) error { return no } },
+		"nothing":  func(s *Source) { s.Save = func(*lanes.Far) error { return nil } },
+		"an error": func(s *Source) { s.Save = func(*lanes.Far) error { return no } },
 		"no record": func(s *Source) {
-			s.Save = func(f *os.File) error {
-				to, err := lanes.Open(f)
-				if err != nil {
-					return err
-				}
+			s.Save = func(end *lanes.Far) error {
+				to := end.Open()
 				defer to.Close()
-				_, err = to.Write(make([]byte, 1<<20))
+				_, err := to.Write(make([]byte, 1<<20))
 				return err
 			}
 		},

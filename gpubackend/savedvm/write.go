@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/overlap"
@@ -24,7 +23,7 @@ type Source struct {
 	Sectors []Sector
 	// Save makes it write its record to a stream (package lanes), and returns when it has, or
 	// can't.
-	Save func(to *os.File) error
+	Save func(to *lanes.Far) error
 }
 
 // Written is what was written.

@@ -73,7 +73,7 @@ func (w *Worker) obey(r inbox.Received) error {
 		w.suspension.Forget()
 		return nil
 	case handover.KindSave:
-		return w.standstill.Save(n.Object, restOf(r.Message))
+		return w.standstill.Save(n.Lanes, restOf(r.Message))
 	case handover.KindJoin:
 		return w.join()
 	case handover.KindMovable:

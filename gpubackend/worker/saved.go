@@ -74,13 +74,10 @@ func callsWait(s *shortage.Shortage, calls *waiting.Waiting) error {
 	return nil
 }
 
-// restoreFrom makes a worker that has done nothing yet into what was written to a file, and to an
+// restoreFrom makes a worker that has done nothing yet into what was written to a stream, and to an
 // image, if there is one.
-func restoreFrom(s *saving.Saving, fd, image int, inFile bool) error {
-	if fd < 0 {
-		return errors.New("there is no file")
-	}
-	f, err := lanes.Open(os.NewFile(uintptr(fd), "record"))
+func restoreFrom(s *saving.Saving, record []int, image int, inFile bool) error {
+	f, err := lanes.Open(record)
 	if err != nil {
 		return err
 	}

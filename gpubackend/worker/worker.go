@@ -116,7 +116,7 @@ func Run(c Config) error {
 	defer w.dirty.Close()
 	if m.Saved {
 		n := m.Name(fds)
-		if err := restoreFrom(w.saving, n.Object, n.Image, m.Filed); err != nil {
+		if err := restoreFrom(w.saving, n.Lanes, n.Image, m.Filed); err != nil {
 			err = fmt.Errorf("take up what was saved: %w", err)
 			_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
 			return err

@@ -170,13 +170,16 @@ func (o *Opening) message(
 	m.Held = o.Held()
 	if b.saved != nil {
 		m.Filed = b.saved.Filed
-		m.Files.Object, fds = true, append(fds, int(b.saved.From.Fd()))
 		if b.saved.Image != nil {
 			m.Files.Image, fds = true, append(fds, int(b.saved.Image.Fd()))
 		}
 	}
 	fds = m.GiveLog(o.RAM.Log(), fds)
 	fds = o.Accounts.Pass(m, fds, w)
+	if b.saved != nil {
+		lanes := b.saved.From.FDs()
+		m.Files.Lanes, fds = len(lanes), append(fds, lanes...)
+	}
 	if m.Asks = o.Asks; m.Asks {
 		return m, fds
 	}

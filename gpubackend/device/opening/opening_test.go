@@ -4,7 +4,6 @@ package opening
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -223,12 +223,13 @@ func TestCold(t *testing.T) {
 func TestResume(t *testing.T) {
 	r := newRig(t)
 	r.start(0)
-	file, err := os.Open("/dev/null")
+	here, there, err := lanes.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	from := saving.Source{From: file, Bytes: 1 << 20}
+	defer here.Close()
+	defer there.Close()
+	from := saving.Source{From: there, Bytes: 1 << 20}
 	p := &saving.Program{Channel: 0, PID: 5, Name: "saved"}
 	yes, no := func() bool { return true }, func() bool { return false }
 	if _, err := r.Resume(p, from, no); !errors.Is(err, queues.ErrNotRunning) {
@@ -238,7 +239,7 @@ func TestResume(t *testing.T) {
 	if err != nil || w.String() != "saved (pid 5)" {
 		t.Fatalf("%v, %v", w, err)
 	}
-	if m := r.gave()[0]; !m.Saved || !m.Files.Object {
+	if m := r.gave()[0]; !m.Saved || m.Files.Lanes != len(there.FDs()) {
 		t.Errorf("it got %+v", m)
 	}
 	if _, err := r.Resume(p, from, yes); !errors.Is(err, errBusy) {
@@ -256,18 +257,20 @@ func TestResume(t *testing.T) {
 func TestArrive(t *testing.T) {
 	r := newRig(t)
 	mem := r.RAM.Put(nil)
-	file, err := os.Open("/dev/null")
+	here, there, err := lanes.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	from := saving.Source{From: file, Bytes: 1 << 20}
+	defer here.Close()
+	defer there.Close()
+	from := saving.Source{From: there, Bytes: 1 << 20}
 	p := &saving.Program{Channel: 0, PID: 5, Name: "comes"}
 	w, err := r.Arrive(p, from)
 	if err != nil || w.String() != "comes (pid 5)" {
 		t.Fatalf("%v, %v", w, err)
 	}
-	if m := r.gave()[0]; !m.Saved || !m.Files.Object || m.Queue != nil || m.Memory != nil {
+	if m := r.gave()[0]; !m.Saved || m.Files.Lanes != len(there.FDs()) || m.Queue != nil ||
+		m.Memory != nil {
 		t.Errorf("it got %+v", m)
 	}
 	if _, err := r.Arrive(p, from); !errors.Is(err, errBusy) {

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -191,7 +191,7 @@ func (s *Saving) write(
 		}
 		sources = append(sources, savedvm.Source{Program: p,
 			BaseBytes: had.bytes, BaseParts: had.parts, Sectors: sectors,
-			Save: func(to *os.File) error {
+			Save: func(to *lanes.Far) error {
 				err := x.served.Worker.Save(to, x.bytes, rest)
 				x.ended = errors.Is(err, suspend.ErrEnded)
 				return err

@@ -66,6 +66,7 @@ import (
 	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend/device/passes"
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -77,7 +78,7 @@ type Worker interface {
 	// Save makes it write all that its program has to a stream (package lanes), except for device
 	// memory that rest says is elsewhere. bytes is how much device memory the program has. The
 	// error wraps suspend.ErrEnded if the worker has ended, or is about to.
-	Save(to *os.File, bytes uint64, rest savedvm.Rest) error
+	Save(to *lanes.Far, bytes uint64, rest savedvm.Rest) error
 	// Join makes it take what the programs of other workers share with its own. All have begun from
 	// a record.
 	Join() error
@@ -98,9 +99,9 @@ type Served struct {
 
 // Source is where a worker reads its program's state.
 type Source struct {
-	From  *os.File // its record, as a stream (package lanes)
-	Bytes uint64   // of device memory
-	Filed bool     // the record is in a file
+	From  *lanes.Far // its record
+	Bytes uint64     // of device memory
+	Filed bool       // the record is in a file
 	// Image is device memory that came ahead; nil: none did. It is closed when the worker has it.
 	Image *os.File
 }

@@ -5,7 +5,6 @@ package saving
 import (
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/lanes"
@@ -69,15 +68,12 @@ const memory = 4096
 
 // Save writes the text as each section. If rest is savedvm.Filed, the text's first byte is in the
 // file already, and memory is written without it.
-func (w *fakeWorker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
+func (w *fakeWorker) Save(to *lanes.Far, bytes uint64, rest savedvm.Rest) error {
 	if w.fails != nil {
 		return w.fails
 	}
 	w.rest = rest
-	stream, err := lanes.Open(to)
-	if err != nil {
-		return err
-	}
+	stream := to.Open()
 	defer stream.Close()
 	out, err := record.NewWriter(stream, record.Header{})
 	if err != nil {
@@ -111,11 +107,8 @@ func (w *fakeWorker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
 }
 
 // read reads what another worker wrote.
-func (w *fakeWorker) read(from *os.File) error {
-	stream, err := lanes.Open(from)
-	if err != nil {
-		return err
-	}
+func (w *fakeWorker) read(from *lanes.Far) error {
+	stream := from.Open()
 	defer stream.Close()
 	in, err := record.NewReader(stream)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/passes"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
@@ -164,11 +165,11 @@ func (w *Worker) TryAgain(why string) {
 }
 
 // Save implements saving.Worker.
-func (w *Worker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
-	early := rest == savedvm.Early
+func (w *Worker) Save(to *lanes.Far, bytes uint64, rest savedvm.Rest) error {
+	early, fds := rest == savedvm.Early, to.FDs()
 	m := handover.Message{Kind: handover.KindSave, Ahead: early || rest == savedvm.Ahead,
-		Filed: early || rest == savedvm.Filed, Files: handover.Files{Object: true}}
-	err := w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved,
+		Filed: early || rest == savedvm.Filed, Files: handover.Files{Lanes: len(fds)}}
+	err := w.conn.Request(&m, fds, handover.KindSaved,
 		w.config.Limits.Answer+RecordTakes(bytes))
 	if err != nil && !errors.Is(err, child.ErrRefused) && w.isGone(err) {
 		return suspend.ErrEnded

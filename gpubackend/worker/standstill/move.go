@@ -3,9 +3,7 @@
 package standstill
 
 import (
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/lanes"
@@ -29,14 +27,9 @@ func (h *Halt) MoveOut(bytes uint64, keep bool) error {
 // MoveIn moves it in again.
 func (h *Halt) MoveIn() error { return h.whileStill(handover.KindMovedIn, h.Memory.MoveIn) }
 
-// Save writes the program to a stream.
-func (h *Halt) Save(fd int, rest savedvm.Rest) error {
-	if fd < 0 {
-		return h.whileStill(handover.KindSaved, func() error {
-			return errors.New("save: there is no file")
-		})
-	}
-	to, err := lanes.Open(os.NewFile(uintptr(fd), "record"))
+// Save writes the program to the stream with these files.
+func (h *Halt) Save(files []int, rest savedvm.Rest) error {
+	to, err := lanes.Open(files)
 	if err == nil {
 		defer to.Close()
 	}
