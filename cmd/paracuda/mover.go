@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/mover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
@@ -40,4 +41,4 @@ func runMover(o *childOptions) error {
 	return nil
 }
 
-func connectMover(fd int) (moves.Mover, error) { return mover.NewClient(fd) }
+func connectMover(e link.Half) (moves.Mover, error) { return mover.NewClient(e) }

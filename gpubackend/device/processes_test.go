@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
@@ -21,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/worker"
@@ -61,7 +61,7 @@ func workerMain() error {
 			}
 			return &picky{Device: soft.New(soft.Options{Memory: 64 << 20, Accounts: accounts})}, nil
 		},
-		NewMover: func(fd int) (moves.Mover, error) { unix.Close(fd); return nil, nil },
+		NewMover: func(e link.Half) (moves.Mover, error) { e.Close(); return nil, nil },
 	})
 }
 

@@ -59,7 +59,8 @@ func FuzzMessage(f *testing.F) {
 func named(t *testing.T, m *Message, fds []int) {
 	t.Helper()
 	n := m.Name(fds)
-	all := append(append([]int{n.Kick, n.Call, n.State, n.Conn, n.Object, n.Image, n.Log, n.Ledger},
+	all := append(append([]int{n.Kick, n.Call, n.State, n.Conn, n.Object, n.Ring,
+		n.Wake, n.Image, n.Log, n.Listener, n.Ledger},
 		n.Gate...), append(n.Lanes, n.Memory...)...)
 	seen := map[int]bool{}
 	for _, fd := range all {

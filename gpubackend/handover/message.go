@@ -21,7 +21,7 @@ import (
 )
 
 // Message is one message: its kind, and the fields and files that cargoes lists for that kind. The
-// files travel with it in this order: kick, call, state, conn, object, image, log,
+// files travel with it in this order: kick, call, state, conn, object, ring, wake, image, log,
 // listener, the gate's and the ledger's, as far as Files lists them, then those of lanes and of
 // memory.
 type Message struct {
@@ -91,6 +91,7 @@ type Fault struct {
 // Files says which files a message carries.
 type Files struct {
 	Kick, Call, State, Conn, Object bool
+	Ring, Wake                      bool // the rest of a link.Side, of which Conn is the first
 	Image                           bool // of device memory, which came before the record
 	Log                             bool
 	Listener                        bool // of a worker's filter of system calls
@@ -207,7 +208,8 @@ func (f Files) count() int {
 	}
 	n := f.Memory + f.Lanes
 	for _, b := range []bool{
-		f.Kick, f.Call, f.State, f.Conn, f.Object, f.Image, f.Log, f.Listener,
+		f.Kick, f.Call, f.State, f.Conn, f.Object, f.Ring, f.Wake, f.Image, f.Log,
+		f.Listener,
 	} {
 		if b {
 			n++
@@ -224,7 +226,7 @@ func (f Files) count() int {
 
 // Named is a message's files by name; -1 where there is none.
 type Named struct {
-	Kick, Call, State, Conn, Object, Image, Log, Listener int
+	Kick, Call, State, Conn, Object, Ring, Wake, Image, Log, Listener int
 
 	Gate   []int // none, or GateFiles
 	Ledger int
@@ -234,14 +236,15 @@ type Named struct {
 
 // Name sorts the files of a received message.
 func (m *Message) Name(fds []int) Named {
-	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Image: -1, Log: -1,
-		Listener: -1, Ledger: -1}
+	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Ring: -1, Wake: -1,
+		Image: -1, Log: -1, Listener: -1, Ledger: -1}
 	for _, f := range []struct {
 		has bool
 		to  *int
 	}{
 		{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State},
-		{m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object}, {m.Files.Image, &n.Image},
+		{m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object}, {m.Files.Ring, &n.Ring},
+		{m.Files.Wake, &n.Wake}, {m.Files.Image, &n.Image},
 		{m.Files.Log, &n.Log}, {m.Files.Listener, &n.Listener},
 	} {
 		if f.has {

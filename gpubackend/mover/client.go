@@ -3,21 +3,19 @@
 package mover
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
-
-// helloTimeout is how long a mover may take to start: it initialises CUDA first.
-const helloTimeout = 60 * time.Second
 
 // Client is a worker's end of its connection. It belongs to one goroutine.
 //
@@ -49,44 +47,20 @@ type copying struct {
 	err  error
 }
 
-// NewClient takes over a connection and waits for the mover's greeting.
-func NewClient(fd int) (*Client, error) {
-	conn, err := socket.Conn(fd)
+// NewClient takes over the worker's end.
+func NewClient(e link.Half) (*Client, error) {
+	conn, err := socket.Conn(e.Conn)
 	if err != nil {
+		handover.CloseFiles([]int{e.Ring, e.Wake})
 		return nil, err
 	}
-	c, err := greet(conn)
+	r, err := openRing(e.Ring)
 	if err != nil {
-		conn.Close()
-		return nil, err
+		handover.CloseFiles([]int{e.Wake})
+		return nil, errors.Join(err, conn.Close())
 	}
-	return c, nil
-}
-
-func greet(conn *net.UnixConn) (*Client, error) {
-	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
-		return nil, fmt.Errorf("hello: %w", err)
-	}
-	m, fds, err := receiveMessage(conn)
-	if err != nil {
-		return nil, fmt.Errorf("hello: %w", err)
-	}
-	if m.kind != messageHello || m.number != version || len(fds) != helloFiles {
-		handover.CloseFiles(fds)
-		return nil, fmt.Errorf("hello: kind %d, version %d, %d files: %w", m.kind, m.number,
-			len(fds), errProtocol)
-	}
-	if err := conn.SetReadDeadline(time.Time{}); err != nil {
-		handover.CloseFiles(fds)
-		return nil, fmt.Errorf("hello: %w", err)
-	}
-	r, err := openRing(fds[0])
-	if err != nil {
-		handover.CloseFiles(fds[1:])
-		return nil, err
-	}
-	requests := make(map[uint64]*copying)
-	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, requests: requests}, nil
+	return &Client{conn: conn, ring: r, wake: e.Wake, ready: -1,
+		requests: make(map[uint64]*copying)}, nil
 }
 
 // Attach lends bytes of fd's memory from start on, a multiple of 2 MiB. fd stays the caller's.
@@ -118,8 +92,7 @@ func (c *Client) ask(m message, fds ...int) (message, error) {
 	if err := sendMessage(c.conn, m, fds...); err != nil {
 		return message{}, err
 	}
-	answer, files, err := receiveMessage(c.conn)
-	handover.CloseFiles(files)
+	answer, err := readMessage(c.conn)
 	if err == nil && answer.kind != messageAnswer {
 		err = fmt.Errorf("answer %d: %w", answer.kind, errProtocol)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -42,32 +44,20 @@ type conn struct {
 	refused bool  // memory that it lent was refused, and logged
 }
 
-// newConn greets a worker on a socket, which it takes over. Its driver vouches for pages in v.
-func newConn(fd int, q *quota, v vouchers.Exposure, dirty *dirtylog.Switch) (*conn, error) {
-	worker, err := socket.Conn(fd)
+// newConn takes over the mover's end for a worker. Its driver vouches for pages in v.
+func newConn(e link.Half, q *quota, v vouchers.Exposure, dirty *dirtylog.Switch) (*conn, error) {
+	worker, err := socket.Conn(e.Conn)
 	if err != nil {
+		handover.CloseFiles([]int{e.Ring, e.Wake})
 		return nil, err
 	}
-	c := &conn{socket: worker, wake: -1, staging: make(map[uint32]*lent),
+	c := &conn{socket: worker, wake: e.Wake, staging: make(map[uint32]*lent),
 		record: make([]byte, maxRecord), quota: q, vouchers: v, dirty: dirty}
-	if err := c.greet(); err != nil {
+	if c.ring, err = openRing(e.Ring); err != nil {
 		c.release(nil)
 		return nil, err
 	}
 	return c, nil
-}
-
-func (c *conn) greet() (err error) {
-	if c.ring, err = newRing(); err != nil {
-		return err
-	}
-	mine, its, err := newWake()
-	if err != nil {
-		return err
-	}
-	defer unix.Close(its)
-	c.wake = mine
-	return c.send(message{kind: messageHello, number: version}, c.ring.fd, its)
 }
 
 // sendPatience is how long a worker may keep the loop waiting by not reading its socket. After that

@@ -3,12 +3,12 @@
 package mover
 
 import (
-	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 )
 
@@ -31,9 +31,9 @@ func (s *server) handle(m *handover.Message, fds []int) {
 	n := m.Name(fds)
 	switch m.Kind {
 	case handover.KindAttach:
-		if n.Conn >= 0 {
-			s.connect(n.Conn, vouchers.Exposure{Root: m.Vouchers, Channel: uint32(m.Channel)})
-			n.Conn = -1
+		if e := link.Of(&n); e.Whole() {
+			s.connect(e, vouchers.Exposure{Root: m.Vouchers, Channel: uint32(m.Channel)})
+			n.Conn, n.Ring, n.Wake = -1, -1, -1
 		}
 	case handover.KindMemory:
 		answer := &handover.Message{Kind: handover.KindDone}
@@ -58,7 +58,7 @@ func (s *server) handle(m *handover.Message, fds []int) {
 		s.done = true
 	}
 	handover.CloseFiles(n.Memory)
-	for _, fd := range []int{n.Kick, n.Call, n.State, n.Conn, n.Log} {
+	for _, fd := range []int{n.Kick, n.Call, n.State, n.Conn, n.Ring, n.Wake, n.Log} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -95,14 +95,10 @@ func (s *server) replaceMemory(m *handover.Message, files []int) error {
 }
 
 // connect starts to serve a worker.
-func (s *server) connect(fd int, v vouchers.Exposure) {
-	c, err := newConn(fd, s.quota, v, &s.dirty)
-	switch {
-	case errors.Is(err, unix.EPIPE): // it has ended meanwhile
-		s.log.WithError(err).Debug("greet a worker")
-		return
-	case err != nil:
-		s.log.WithError(err).Error("greet a worker")
+func (s *server) connect(e link.Half, v vouchers.Exposure) {
+	c, err := newConn(e, s.quota, v, &s.dirty)
+	if err != nil {
+		s.log.WithError(err).Error("serve a worker")
 		return
 	}
 	s.conns = append(s.conns, c)

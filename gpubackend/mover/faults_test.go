@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
-	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
@@ -135,11 +135,11 @@ func (e *fullEngine) detach(s staging) {
 // that uses it has not begun.
 func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	_, region := oneRegion(t, 1<<20)
-	near, far, err := socket.Descriptors(socket.Packets)
+	far, near, err := link.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(far)
+	defer far.Close()
 	e := &fullEngine{softEngine: newSoftEngine(1, -1)}
 	c, err := newConn(near, newQuota(4096), vouchers.Exposure{}, &dirtylog.Switch{})
 	if err != nil {
@@ -164,11 +164,11 @@ func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 
 // TestWorkerThatReadsNothing: it loses its connection, and the loop goes on.
 func TestWorkerThatReadsNothing(t *testing.T) {
-	near, far, err := socket.Descriptors(socket.Packets)
+	far, near, err := link.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(far)
+	defer far.Close()
 	c, err := newConn(near, newQuota(4096), vouchers.Exposure{}, &dirtylog.Switch{})
 	if err != nil {
 		t.Fatal(err)

@@ -17,19 +17,16 @@ import (
 // Messages on a worker's connection, a SEQPACKET socket: u32 kind, u32 number, u64 value, and
 // files.
 //
-//	mover:  hello (version; ring, the worker's end of the wake pair)
 //	worker: attach (bytes; file, and where in it in units of 2 MiB)
 //	mover:  answer (its number, or value 1 for refused)
 //	worker: detach (the number)
 //	mover:  answer, when nothing is copied from or to it any more
 const (
 	messageBytes  = 16
-	messageHello  = 1
 	messageAttach = 2
 	messageAnswer = 3
 	messageDetach = 4
-	version       = 3
-	helloFiles    = 2
+	attachFiles   = 1
 
 	startUnit = gpubackend.Granularity
 )
@@ -53,11 +50,29 @@ func sendMessage(c *net.UnixConn, m message, fds ...int) error {
 	return nil
 }
 
+// readMessage waits for a message without files: a worker may receive none here.
+func readMessage(c *net.UnixConn) (message, error) {
+	var b [messageBytes + 1]byte
+	n, err := c.Read(b[:])
+	if err != nil {
+		return message{}, fmt.Errorf("receive: %w", err)
+	}
+	return decodeMessage(b[:n])
+}
+
+func decodeMessage(b []byte) (message, error) {
+	if len(b) != messageBytes {
+		return message{}, fmt.Errorf("%w: message of %d bytes", errProtocol, len(b))
+	}
+	le := binary.LittleEndian
+	return message{le.Uint32(b[0:]), le.Uint32(b[4:]), le.Uint64(b[8:])}, nil
+}
+
 // receiveMessage waits for a message. The caller owns the files, of which there are at most
-// helloFiles.
+// attachFiles.
 func receiveMessage(c *net.UnixConn) (message, []int, error) {
 	var b [messageBytes + 1]byte
-	oob := make([]byte, unix.CmsgSpace(4*helloFiles))
+	oob := make([]byte, unix.CmsgSpace(4*attachFiles))
 	n, oobn, flags, _, err := c.ReadMsgUnix(b[:], oob)
 	if err != nil {
 		return message{}, nil, fmt.Errorf("receive: %w", err)
@@ -66,13 +81,16 @@ func receiveMessage(c *net.UnixConn) (message, []int, error) {
 		return message{}, nil, fmt.Errorf("receive: %w", io.EOF)
 	}
 	fds, err := handover.FilesOf(oob[:oobn])
-	if err == nil && (n != messageBytes || flags&unix.MSG_CTRUNC != 0) {
-		err = fmt.Errorf("%w: message of %d bytes", errProtocol, n)
+	var m message
+	if err == nil && flags&unix.MSG_CTRUNC != 0 {
+		err = fmt.Errorf("%w: too many files", errProtocol)
+	}
+	if err == nil {
+		m, err = decodeMessage(b[:n])
 	}
 	if err != nil {
 		handover.CloseFiles(fds)
 		return message{}, nil, err
 	}
-	le := binary.LittleEndian
-	return message{le.Uint32(b[0:]), le.Uint32(b[4:]), le.Uint64(b[8:])}, fds, nil
+	return m, fds, nil
 }

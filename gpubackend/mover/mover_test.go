@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
-	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -131,16 +131,16 @@ func (h *host) stop() {
 	h.ended = nil
 }
 
-// connect attaches a socket and returns the worker's end.
-func (h *host) connect() int {
+// connect joins a worker of a channel, whose driver vouches for pages, and returns its end.
+func (h *host) connect(channel int, root uint64) link.Half {
 	h.tb.Helper()
-	near, far, err := socket.Descriptors(socket.Packets)
+	near, far, err := link.New()
 	if err != nil {
 		h.tb.Fatal(err)
 	}
-	err = h.control.Send(&handover.Message{Kind: handover.KindAttach,
-		Files: handover.Files{Conn: true}}, []int{far})
-	unix.Close(far)
+	attach := &handover.Message{Kind: handover.KindAttach, Channel: channel, Vouchers: root}
+	err = h.control.Send(attach, far.Put(attach))
+	far.Close()
 	if err != nil {
 		h.tb.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (h *host) connect() int {
 // client is a worker.
 func (h *host) client() *Client {
 	h.tb.Helper()
-	c, err := NewClient(h.connect())
+	c, err := NewClient(h.connect(0, 0))
 	if err != nil {
 		h.tb.Fatal(err)
 	}

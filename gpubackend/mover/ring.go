@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/memword"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// The ring: a sealed file in memory that the mover makes for each connection. Positions count up
+// The ring: a sealed file in memory, one for each connection (package link). Positions count up
 // and wrap at 2^32. Requests are records in a ring of bytes, none of which crosses its end;
 // completions are entries of a fixed size.
 const (
@@ -30,7 +30,13 @@ const (
 	completionBytes   = 16
 	offRequests       = offCompletions + completions*completionBytes
 	requestBytes      = 1 << 20
-	ringBytes         = offRequests + requestBytes
+	ringBytes         = link.RingBytes
+)
+
+// The ring ends with the requests.
+const (
+	_ = uint(ringBytes - offRequests - requestBytes)
+	_ = uint(offRequests + requestBytes - ringBytes)
 )
 
 // Where a record's head has what.
@@ -75,15 +81,6 @@ type request struct {
 type ring struct {
 	fd  int
 	mem []byte
-}
-
-// newRing makes a ring that the other side can neither cut short nor grow.
-func newRing() (*ring, error) {
-	fd, err := memfd.New("paracuda-mover", ringBytes)
-	if err != nil {
-		return nil, fmt.Errorf("make ring: %w", err)
-	}
-	return openRing(fd)
 }
 
 // openRing maps a ring and takes over its file.

@@ -12,9 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
-	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/vouchers/voucherstest"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -35,17 +33,7 @@ func newDriver(tb testing.TB, n int) (*driver, guestmem.Region) {
 // vouched is a worker of a channel whose driver vouches for pages.
 func (h *host) vouched(channel int, root uint64) *Client {
 	h.tb.Helper()
-	near, far, err := socket.Descriptors(socket.Packets)
-	if err != nil {
-		h.tb.Fatal(err)
-	}
-	err = h.control.Send(&handover.Message{Kind: handover.KindAttach, Channel: channel,
-		Vouchers: root, Files: handover.Files{Conn: true}}, []int{far})
-	unix.Close(far)
-	if err != nil {
-		h.tb.Fatal(err)
-	}
-	c, err := NewClient(near)
+	c, err := NewClient(h.connect(channel, root))
 	if err != nil {
 		h.tb.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
-// newWake makes a socket pair whose ends wake each other. An eventfd won't do: both processes share
-// its file, so a hostile one could make the other's reads and writes block.
+// newWake makes a pair of sockets, by which other goroutines wake the loop: as a worker does by
+// that of its link.
 func newWake() (mine, its int, err error) {
 	return socket.Descriptors(socket.Stream | socket.NonBlocking)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
@@ -88,7 +89,7 @@ func (w *Worker) obey(r inbox.Received) error {
 		w.shortage.Answered(r.Message.Error != "")
 		return nil
 	case handover.KindMover:
-		w.reach.Take(r.Message, n.Conn)
+		w.reach.Take(r.Message, link.Of(&n))
 		return nil
 	case handover.KindRelease:
 		return w.reach.Release(r.Message.Error != "")

@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
@@ -36,7 +37,7 @@ type Worker struct {
 	host     *budget.Budget  // of the host's memory
 	images   *atomic.Uint64  // bytes of it that moved-out device memory has
 	accounts *ledger.Process // of device memory
-	dial     func(fd int) (moves.Mover, error)
+	dial     func(link.Half) (moves.Mover, error)
 	policy   handover.Policy
 	state    *handover.State
 
@@ -79,7 +80,7 @@ type Config struct {
 		gpu string, p handover.Policy, host *budget.Budget, accounts *ledger.Process,
 	) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
-	NewMover func(fd int) (moves.Mover, error)
+	NewMover func(link.Half) (moves.Mover, error)
 	// Confine is called when everything is open and loaded, before the guest process is served.
 	// What it returns lets the device process decide on what is mapped of the guest's memory; -1:
 	// nothing does, since missing. May be nil.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
-	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -111,15 +111,15 @@ func (s *session) begin() error {
 	if err := s.expect(handover.KindReady); err != nil {
 		return err
 	}
-	near, far, err := socket.Descriptors(socket.Packets)
+	near, far, err := link.New()
 	if err != nil {
 		return err
 	}
-	err = s.control.Send(&handover.Message{Kind: handover.KindAttach,
-		Files: handover.Files{Conn: true}}, []int{far})
-	unix.Close(far)
+	attach := &handover.Message{Kind: handover.KindAttach}
+	err = s.control.Send(attach, far.Put(attach))
+	far.Close()
 	if err != nil {
-		unix.Close(near)
+		near.Close()
 		return err
 	}
 	s.client, err = mover.NewClient(near)

@@ -29,7 +29,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 )
 
 // Config is what movers need.
@@ -155,24 +155,23 @@ func (s *Movers) Need(start Message, kills uint64) (*Mover, error) {
 // Connect returns a worker's end of a connection to a mover, for which Await has waited. It doesn't
 // wait. The driver vouches for what may be copied for that worker's channel at an address of guest
 // memory; 0: it doesn't vouch for anything.
-func (s *Movers) Connect(m *Mover, channel int, vouchers uint64) (*os.File, error) {
+func (s *Movers) Connect(m *Mover, channel int, vouchers uint64) (link.Half, error) {
 	s.mu.Lock()
 	ready := m != nil && m == s.current && await.Closed(m.ready) && m.failure == nil &&
 		!m.stopping && !m.killed.Load()
 	s.mu.Unlock()
 	if !ready {
-		return nil, ErrNotReady
+		return link.None, ErrNotReady
 	}
-	worker, far, err := socket.Pair(socket.Packets)
+	worker, far, err := link.New()
 	if err != nil {
-		return nil, err
+		return link.None, err
 	}
 	defer far.Close()
-	attach := &handover.Message{Kind: handover.KindAttach, Channel: channel, Vouchers: vouchers,
-		Files: handover.Files{Conn: true}}
-	if err := m.conn.Tell(attach, []int{int(far.Fd())}); err != nil {
+	attach := &handover.Message{Kind: handover.KindAttach, Channel: channel, Vouchers: vouchers}
+	if err := m.conn.Tell(attach, far.Put(attach)); err != nil {
 		worker.Close()
-		return nil, fmt.Errorf("attach to the mover: %w", err)
+		return link.None, fmt.Errorf("attach to the mover: %w", err)
 	}
 	return worker, nil
 }

@@ -423,7 +423,7 @@ func TestTakeOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = worker.Close()
+			worker.Close()
 			v.mustBeTold(handover.KindAttach)
 			if v.need() != m {
 				t.Error("another mover is started")

@@ -21,7 +21,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -30,6 +29,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 )
 
 // Config is what a Reach needs of its VM.
@@ -93,7 +93,7 @@ func (r *Reach) Wanted(w *workers.Worker) {
 	}
 	r.has[w] = nil
 	r.config.Run("a worker's connection to the mover", func() {
-		conn, m, err := r.connect(w, had)
+		end, m, err := r.connect(w, had)
 		r.connected(w, m)
 		answer := &handover.Message{Kind: handover.KindMover}
 		if err != nil {
@@ -102,9 +102,8 @@ func (r *Reach) Wanted(w *workers.Worker) {
 			w.Tell(answer, nil)
 			return
 		}
-		defer conn.Close()
-		answer.Files.Conn = true
-		w.Tell(answer, []int{int(conn.Fd())})
+		defer end.Close()
+		w.Tell(answer, end.Put(answer))
 	})
 }
 
@@ -112,28 +111,28 @@ func (r *Reach) Wanted(w *workers.Worker) {
 // mover is ready, without the lock.
 func (r *Reach) connect(
 	w *workers.Worker, had *movers.Mover,
-) (conn *os.File, m *movers.Mover, err error) {
+) (end link.Half, m *movers.Mover, err error) {
 	r.awaitMemory(w)
 	for range tries {
 		if m, err = r.mover(w, had); err != nil {
-			return nil, had, err
+			return link.None, had, err
 		}
 		again, err := r.config.Movers.Await(m)
 		if again {
 			continue
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("start the mover: %w", err)
+			return link.None, nil, fmt.Errorf("start the mover: %w", err)
 		}
-		conn, err := r.config.Movers.Connect(m, w.Channel(), r.config.Vouchers())
+		end, err := r.config.Movers.Connect(m, w.Channel(), r.config.Vouchers())
 		switch {
 		case err == nil:
-			return conn, m, nil
+			return end, m, nil
 		case !errors.Is(err, movers.ErrNotReady):
-			return nil, nil, err
+			return link.None, nil, err
 		}
 	}
-	return nil, nil, movers.ErrNotReady
+	return link.None, nil, movers.ErrNotReady
 }
 
 // memoryWait is how long a worker waits for the guest's memory at most.

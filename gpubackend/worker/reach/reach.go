@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 )
 
@@ -28,7 +29,7 @@ type Copies interface {
 // Reach is a worker's way to the mover.
 type Reach struct {
 	Copies Copies
-	Dial   func(fd int) (moves.Mover, error)
+	Dial   func(link.Half) (moves.Mover, error)
 	Send   func(*handover.Message) error
 }
 
@@ -38,16 +39,17 @@ func (r *Reach) Need() { _ = r.Send(&handover.Message{Kind: handover.KindMover})
 
 // Take takes the answer: a connection to the mover, which is ready, or the reason why there is
 // none.
-func (r *Reach) Take(m *handover.Message, fd int) {
-	if fd < 0 {
+func (r *Reach) Take(m *handover.Message, e link.Half) {
+	if !e.Whole() {
+		e.Close()
 		r.Copies.Refused(errors.New(m.Error))
 		return
 	}
 	if r.Copies.Reaches() {
-		handover.CloseFiles([]int{fd}) // it was asked for twice
+		e.Close() // it was asked for twice
 		return
 	}
-	mover, err := r.Dial(fd)
+	mover, err := r.Dial(e)
 	if err != nil {
 		r.Copies.Refused(fmt.Errorf("connect to the mover: %w", err))
 		return

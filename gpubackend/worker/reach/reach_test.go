@@ -4,12 +4,13 @@ package reach
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // copies note what they are told.
@@ -32,7 +33,7 @@ func (c *copies) Release(gone bool) bool {
 func way(c *copies, err error) (r *Reach, sent *[]handover.Kind) {
 	sent = &[]handover.Kind{}
 	return &Reach{
-		Copies: c, Dial: func(int) (moves.Mover, error) { return nil, err },
+		Copies: c, Dial: func(link.Half) (moves.Mover, error) { return nil, err },
 		Send: func(m *handover.Message) error {
 			*sent = append(*sent, m.Kind)
 			return nil
@@ -46,34 +47,46 @@ func TestTake(t *testing.T) {
 	c := &copies{}
 	r, sent := way(c, nil)
 	r.Need()
-	if r.Take(&handover.Message{Error: "no GPU"}, -1); c.refused == nil ||
+	if r.Take(&handover.Message{Error: "no GPU"}, link.None); c.refused == nil ||
 		c.refused.Error() != "no GPU" {
 		t.Errorf("no mover: %v", c.refused)
 	}
-	if r.Take(&handover.Message{}, 1000); c.connected != 1 {
+	r.Take(&handover.Message{}, link.Half{Conn: 1000, Ring: 1001, Wake: 1002})
+	if c.connected != 1 {
 		t.Errorf("connected %d times", c.connected)
 	}
 	if !slices.Equal(*sent, []handover.Kind{handover.KindMover}) {
 		t.Errorf("sent %v", *sent)
 	}
 	r, _ = way(c, broken)
-	if r.Take(&handover.Message{}, 1000); !errors.Is(c.refused, broken) || c.connected != 1 {
+	r.Take(&handover.Message{}, link.Half{Conn: 1000, Ring: 1001, Wake: 1002})
+	if !errors.Is(c.refused, broken) || c.connected != 1 {
 		t.Errorf("a broken connection: %v", c.refused)
 	}
 }
 
-// TestTakenTwice: a second connection is closed.
+// TestTakenTwice: a second connection is closed, and one of which something is missing.
 func TestTakenTwice(t *testing.T) {
-	f, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
+	before := leaks.Descriptors(t)
+	for _, whole := range []bool{true, false} {
+		mine, its, err := link.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		its.Close()
+		if !whole {
+			handover.CloseFiles([]int{mine.Ring})
+			mine.Ring = -1
+		}
+		c := &copies{reaches: true}
+		r, _ := way(c, nil)
+		r.Take(&handover.Message{}, mine)
+		if c.connected != 0 || whole != (c.refused == nil) {
+			t.Errorf("connected %d times, refused %v", c.connected, c.refused)
+		}
 	}
-	defer f.Close()
-	c := &copies{reaches: true}
-	r, _ := way(c, nil)
-	r.Take(&handover.Message{}, int(f.Fd()))
-	if _, err := f.Stat(); err == nil || c.connected != 0 || c.refused != nil {
-		t.Errorf("%v; connected %d times, refused %v", err, c.connected, c.refused)
+	if n := leaks.Descriptors(t); n != before {
+		t.Errorf("%d files are open, %d before", n, before)
 	}
 }
 

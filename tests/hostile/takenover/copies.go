@@ -56,22 +56,11 @@ func (w *worker) connect() *mover {
 	if answer == nil || !answer.Files.Conn {
 		return nil
 	}
-	m := &mover{fd: files[0]}
+	n := answer.Name(files)
+	m := &mover{fd: n.Conn, ringFD: n.Ring, wake: n.Wake}
 	_ = unix.SetNonblock(m.fd, false)
-	b, rights := make([]byte, 64), make([]byte, unix.CmsgSpace(4*2))
-	_, n, _, _, err := unix.Recvmsg(m.fd, b, rights, 0)
-	for err == unix.EINTR {
-		_, n, _, _, err = unix.Recvmsg(m.fd, b, rights, 0)
-	}
-	if err != nil {
-		return nil
-	}
-	fds, err := handover.FilesOf(rights[:n])
-	if err != nil || len(fds) != 2 {
-		return nil
-	}
-	m.ringFD, m.wake = fds[0], fds[1]
 	_ = unix.SetNonblock(m.wake, true)
+	var err error
 	if m.ring, err = unix.Mmap(m.ringFD, 0, ringBytes, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_SHARED); err != nil {
 		return nil
