@@ -46,6 +46,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/place"
 	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/shares"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -170,6 +171,7 @@ type Device struct {
 
 	// What programs share.
 	exports *exports.Exports
+	shares  *shares.Broker
 	objects objects.Objects
 
 	// Device memory.

@@ -35,6 +35,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/shares"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -45,6 +46,7 @@ func New(c Config) *Device {
 	c = c.withDefaults()
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
 		ram: ram.New(c.Numbers, c.Reopen, c.Log), exports: exports.New(proclimit.Files())}
+	d.shares = shares.New(shares.Config{Patience: c.Timeouts.Answer / 2, Guard: d.guard})
 	d.mappings = mappings.New(mappings.Config{RAM: d.ram, Run: d.run, Log: d.log,
 		Vouchers: func() uint64 { return d.control.Vouchers() }})
 	policy := &c.Settings.Policy
@@ -254,7 +256,8 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 	})
 	d.opening = opening.New(opening.Config{
 		GPU: c.GPU, Channels: d.channels, Workers: d.workers, Ahead: d.ahead,
-		Accounts: d.accounts, Exports: d.exports, Settings: d.settings, RAM: d.ram,
+		Accounts: d.accounts, Exports: d.exports, Shares: d.shares,
+		Settings: d.settings, RAM: d.ram,
 		Mappings: d.mappings, Asks: c.Asks,
 		Left: d.movers.AwaitLeft, Starts: starts, Held: d.suspension.Held, Saved: d.saving.Has,
 		Rejoin: d.suspension.Rejoin, Joins: d.reach.Joins, Begins: d.serves,

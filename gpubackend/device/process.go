@@ -33,6 +33,7 @@ func (d *Device) serves(w *workers.Worker, base uint16) {
 // workerEnded takes back what a worker had that has ended.
 func (d *Device) workerEnded(w *workers.Worker, err error) {
 	d.exports.Ended(&w.Offers)
+	d.shares.Ended(w)
 	d.reach.Forget(w)
 	if w.Channel() >= 0 {
 		if !w.Conn().Quiet() {
@@ -74,15 +75,26 @@ func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 	case handover.KindRoom:
 		handover.CloseFiles(fds)
 		d.place.Lacks(w, m.Bytes)
-	default:
-		if d.ram.HasAny(fds) {
-			w.Log().Warn("a worker offers the guest's memory, which it can't have: it is killed")
-			handover.CloseFiles(fds)
-			w.Kill()
-			return
+	case handover.KindShare, handover.KindUnshare, handover.KindSeek, handover.KindGiven:
+		if d.mayHandOn(w, fds) {
+			d.shares.Said(w, m, fds)
 		}
-		d.exports.Receive(&w.Offers, m, fds)
+	default:
+		if d.mayHandOn(w, fds) {
+			d.exports.Receive(&w.Offers, m, fds)
+		}
 	}
+}
+
+// mayHandOn says whether other workers may have what a worker sends. If not, the files are closed.
+func (d *Device) mayHandOn(w *workers.Worker, fds []int) bool {
+	if !d.ram.HasAny(fds) {
+		return true
+	}
+	w.Log().Warn("a worker offers the guest's memory, which it can't have: it is killed")
+	handover.CloseFiles(fds)
+	w.Kill()
+	return false
 }
 
 // needMover is the VM's mover, which is started if there is none. It gets the guest's memory, if

@@ -84,6 +84,13 @@ const (
 	// to a worker: give up the connection to the mover, if no copy needs it; and that it has
 	KindRelease Kind = "release"
 	KindFault   Kind = "fault" // a GPU answers what says that it is broken, or gone
+	// What it shares with others of its VM goes through the device process.
+	KindShare   Kind = "share"   // others may ask for these; and these are all
+	KindUnshare Kind = "unshare" // nobody may any more
+	KindSeek    Kind = "seek"    // who shares this?
+	KindFound   Kind = "found"   // to a worker, in answer: it, with its file; or nobody does
+	KindGive    Kind = "give"    // to a worker: what it shares so is asked for
+	KindGiven   Kind = "given"   // in answer: it, with its file
 	// it has confined itself, and what it maps of the guest's memory can be decided on; with an
 	// error: it can't. The answer is KindGuest
 	KindConfined Kind = "confined"
@@ -93,7 +100,7 @@ const (
 func (k Kind) Unasked() bool {
 	switch k {
 	case KindOffer, KindWithdraw, KindWake, KindRoom, KindMover, KindRelease, KindFault,
-		KindConfined:
+		KindConfined, KindShare, KindUnshare, KindSeek, KindGiven:
 		return true
 	}
 	return false
@@ -162,6 +169,13 @@ var cargoes = map[Kind]cargo{
 	KindRelease:  with("Error", ""),
 	KindFault:    with("Fault", ""),
 	KindConfined: with("Error", "Listener"),
+
+	KindShare:   with("Shared Over", ""),
+	KindUnshare: with("Shared", ""),
+	KindSeek:    with("Turn Shared", ""),
+	KindFound:   with("Error Turn Nobody Text", "Object"),
+	KindGive:    with("Turn Shared", ""),
+	KindGiven:   with("Error Turn Nobody Text", "Object"),
 }
 
 // ofAll are fields that messages of all kinds have.

@@ -73,9 +73,15 @@ type Message struct {
 	Filed bool `json:"filed,omitempty"`
 
 	// Copying ahead: what was copied, by its addresses, and that a pass is over; to a worker: that
-	// all is.
+	// all is. Of a worker that was taken over: that it has said all that it shares.
 	Sectors []uint64 `json:"sectors,omitempty"`
 	Over    bool     `json:"over,omitempty"`
+
+	// What workers share: by which secrets, what is told of it besides its file, and that nobody
+	// shares it.
+	Shared []ShareName `json:"shared,omitempty"`
+	Text   []byte      `json:"text,omitempty"`
+	Nobody bool        `json:"nobody,omitempty"`
 
 	Standing *Standing `json:"standing,omitempty"`
 	Fault    *Fault    `json:"fault,omitempty"`
@@ -127,6 +133,15 @@ type Object struct {
 	Import uint32 // by which the guest's library will ask for it
 	// An earlier device process may have handed it over already, after all with lower numbers.
 	Again bool `json:",omitempty"`
+}
+
+// SecretBytes is the size of a secret.
+const SecretBytes = 16
+
+// ShareName is how something is named that a worker shares: who knows the secret may have it.
+type ShareName struct {
+	Kind   string
+	Secret [SecretBytes]byte
 }
 
 // Queue says where a queue's rings are and where it stands: virtqueue.Config without what is always

@@ -64,7 +64,6 @@ var ErrPage = errors.New("not a ledger's page")
 type Page struct {
 	mem      []byte
 	fd       int
-	file     uint64
 	sections [GPUs]*GPU
 }
 
@@ -83,17 +82,12 @@ func Open(fd int) (*Page, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("open ledger: %w", err)
-	}
 	mem, err := unix.Mmap(fd, 0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("map ledger: %w", err)
 	}
-	p := &Page{mem: mem, fd: fd, file: st.Ino}
+	p := &Page{mem: mem, fd: fd}
 	for i := range p.sections {
 		p.sections[i] = newGPU(mem, sectionsAt+i*sectionBytes)
 	}
@@ -110,9 +104,6 @@ func check(fd int) error {
 
 // FD is the file to pass to other processes.
 func (p *Page) FD() int { return p.fd }
-
-// File is the number of the page's file: that of no other page on this host.
-func (p *Page) File() uint64 { return p.file }
 
 // Close unmaps the page. No GPU or Account of it may be used any more.
 func (p *Page) Close() {

@@ -143,8 +143,7 @@ func (w *Worker) makeCommon() {
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
-	w.exports = exports.New(w.control, w.hello.GPUs,
-		func(token uint64) (uint64, int, error) { return w.realm().ReceiveCreated(token) }, w.log)
+	w.exports = exports.New(w.control, w.hello.GPUs, w.offers.ReceiveCreated, w.log)
 }
 
 // makeWaiting makes the room of calls that wait.
@@ -168,17 +167,17 @@ func (w *Worker) makeMemory() {
 	})
 	w.sharing = sharing.New(sharing.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.waiting.WhenIdle,
-		Watch: func() { w.copies.Watch() }, Realm: w.realm(), Log: w.log,
+		Watch: func() { w.copies.Watch() }, Offers: w.offers, Log: w.log,
 	})
 	w.pools = pools.New(pools.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences,
-		Streams: w.streams, Exports: w.exports, Realm: w.realm(),
+		Streams: w.streams, Exports: w.exports, Offers: w.offers,
 		WhenIdle: w.waiting.WhenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
 		Short: func() bool { return w.accounts.Short() > 0 },
 	})
 	w.memory = memory.New(memory.Config{
 		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
-		Realm: w.realm(), Log: w.log,
+		Offers: w.offers, Log: w.log,
 		WhenIdle: w.waiting.WhenIdle, MakeRoom: w.pools.Empty,
 		Ending: func(address, bytes uint64) { w.copies.EndLoans(address, bytes) },
 	})

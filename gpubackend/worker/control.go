@@ -8,8 +8,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mover/link"
-	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
-	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 	"github.com/paracuda/paracuda/virtqueue/asked"
@@ -18,28 +16,26 @@ import (
 // send sends the device process a message without files.
 func (w *Worker) send(m *handover.Message) error { return w.control.Send(m, nil) }
 
-// atOnce obeys a message that doesn't need the loop, and returns the answer; nil for other
-// messages.
-func atOnce(
-	e *exports.Exports, d *dirty.Pages, m *handover.Message, fds []int,
-) *handover.Message {
+// atOnce obeys a message that doesn't need the loop; false: it does.
+func (w *Worker) atOnce(m *handover.Message, fds []int) (obeyed bool, err error) {
 	switch m.Kind {
 	case handover.KindTakeOver:
-		// What the dead device process was about to decide on is asked of the next one. The loop
-		// may wait for just that.
+		// What the dead device process was about to decide on, or to find, is asked of the next
+		// one. The loop may wait for just that.
 		asked.Again()
+		return false, w.offers.Again()
 	case handover.KindImport:
-		return e.Accept(m, fds)
+		return true, w.send(w.exports.Accept(m, fds))
 	case handover.KindLog:
-		return d.Obey(m, m.Name(fds).Log)
+		return true, w.send(w.dirty.Obey(m, m.Name(fds).Log))
 	case handover.KindSync: // the device process lacks an offer
 		answer := &handover.Message{Kind: handover.KindSynced}
-		if err := e.OfferAgain(); err != nil {
+		if err := w.exports.OfferAgain(); err != nil {
 			answer.Error = err.Error()
 		}
-		return answer
+		return true, w.send(answer)
 	}
-	return nil
+	return w.offers.Obey(m, fds)
 }
 
 // handle obeys a message of the device process, while nothing else uses queue and memory.

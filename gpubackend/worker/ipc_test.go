@@ -3,39 +3,19 @@
 package worker
 
 import (
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/worker/offers"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers/offerstest"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
-// offeredSockets counts the tokens with which this process, or another, offers memory at a socket.
-// The kernel's list may lack one while other sockets come and go between two parts of it, so it is
-// read several times.
-func offeredSockets(t *testing.T, tokens map[[16]byte]bool) int {
-	t.Helper()
-	found := map[[16]byte]bool{}
-	for range 10 {
-		list, err := os.ReadFile("/proc/net/unix")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for token := range tokens {
-			name := offers.Realm(0).SocketName(offers.Memory, token[:]).Name
-			if strings.Contains(string(list), name) {
-				found[token] = true
-			}
-		}
-	}
-	return len(found)
-}
+// hub is the device process of the rigs.
+var hub = offerstest.New()
 
 // offered is how many allocations are offered.
 func (r *rig) offered() int {
@@ -85,31 +65,31 @@ func TestAnAllocationIsOfferedOnce(t *testing.T) {
 			}
 			r.want(t, 0, gpubackend.OpIpcGetMemHandle, a)
 			tokens[nameIn(r)] = true
-			if n := offeredSockets(t, tokens); n != 1 || r.offered() != 1 ||
-				len(tokens) != 1 {
-				t.Errorf("%d names, %d sockets, %d offers of one allocation", len(tokens), n,
-					r.offered())
+			if r.offered() != 1 || len(tokens) != 1 {
+				t.Errorf("%d names, %d offers of one allocation", len(tokens), r.offered())
 			}
+			other, end := hub.Worker()
+			defer end()
 			for token := range tokens {
-				if _, fd, err := offers.Realm(0).ReceiveMemory(token); err != nil {
+				if _, fd, err := other.ReceiveMemory(token); err != nil {
 					t.Errorf("what is offered isn't given: %v", err)
 				} else {
 					closeFiles([]int{fd})
 				}
 			}
 			tt.free(r, a)
-			if n := offeredSockets(t, tokens); n != 0 || r.offered() != 0 {
-				t.Errorf("%d sockets, %d offers are left", n, r.offered())
+			if r.offered() != 0 {
+				t.Errorf("%d offers are left", r.offered())
 			}
 			for token := range tokens {
-				if _, fd, err := offers.Realm(0).ReceiveMemory(token); err == nil {
+				if _, fd, err := other.ReceiveMemory(token); err == nil {
 					t.Error("it is given after its end")
 					closeFiles([]int{fd})
 				}
 			}
 			for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 				if n := leaks.Descriptors(t); n <= files {
-					break // the offer's goroutine has ended, too
+					break // what was given is closed, too
 				} else if time.Now().After(end) {
 					t.Fatalf("%d files are open, %d before it was offered", n, files)
 				}

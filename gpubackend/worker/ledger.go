@@ -9,7 +9,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
-	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 )
 
 // counted is what the guest process makes this one take: host memory, and the GPUs' memory.
@@ -18,14 +17,6 @@ type counted struct {
 	shared *ledger.HostAccount // from which host takes
 	device *ledger.Process
 	images *atomic.Uint64 // bytes of device memory that is moved out
-}
-
-// realm is the VM in which the program shares memory and events: that of the ledger.
-func (w *Worker) realm() offers.Realm {
-	if page := w.accounts.Page(); page != nil {
-		return offers.Realm(page.File())
-	}
-	return 0
 }
 
 func newCounted() counted {

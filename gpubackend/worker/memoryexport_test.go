@@ -58,7 +58,7 @@ func hand(t *testing.T, r *rig, o handover.Object, fd int) (refused string) {
 		}
 		m.Files.Object, fds = true, []int{own}
 	}
-	return atOnce(r.exports, &r.dirty, m, fds).Error
+	return r.exports.Accept(m, fds).Error
 }
 
 const piece = gpubackend.Granularity

@@ -136,7 +136,7 @@ func (p *partner) isLost(t *testing.T, s sections) {
 		t.Error("it can be saved without what it had of its partner")
 	}
 	q.lost = nil
-	offer, err := q.sharing.Realm.OpenAs(offers.Secret(p.nameOfTaken(t, s)), offers.Memory,
+	offer, err := q.offers.OpenAs(offers.Secret(p.nameOfTaken(t, s)), offers.Memory,
 		make([]byte, 16), -1)
 	if err != nil {
 		t.Fatal(err)

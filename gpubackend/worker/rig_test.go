@@ -169,6 +169,9 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.files.Close)
+	var end func()
+	r.offers, end = hub.Worker()
+	t.Cleanup(end)
 	r.places, r.queue = addresses.NewPlaces(), r.newQueue(-1)
 	r.use(r.driver)
 	t.Cleanup(func() { r.sharing.Close(); r.memory.Close(); r.pools.Close(); r.exports.Close() })

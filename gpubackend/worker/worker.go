@@ -23,6 +23,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
 	"github.com/paracuda/paracuda/gpubackend/worker/failure"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
@@ -48,7 +49,8 @@ type Worker struct {
 	control  *handover.Conn
 	messages chan inbox.Received
 	early    []inbox.Received // came before the inbox is read
-	asks     bool             // for what it maps of the guest's memory
+	offers   *offers.Offers
+	asks     bool // for what it maps of the guest's memory
 
 	queue   *queue.Queue
 	dirty   dirty.Pages // pages of the guest's that are written to
@@ -128,10 +130,13 @@ func Run(c Config) error {
 		return err
 	}
 	in := &inbox.Inbox{Conn: w.control, Early: w.early, To: w.messages, Wake: w.files.Wake,
-		AtOnce: func(m *handover.Message, fds []int) *handover.Message {
-			return atOnce(w.exports, &w.dirty, m, fds)
+		AtOnce: func(m *handover.Message, fds []int) (bool, error) {
+			return w.atOnce(m, fds)
 		}}
-	go in.Read()
+	go func() {
+		in.Read()
+		w.offers.End()
+	}()
 	sleeping.Sharply()
 	if err = w.standstill.Start(m.Held, m.Queue == nil); err == nil {
 		if err = w.lost; err == nil {
@@ -169,6 +174,7 @@ func newWorker(
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan inbox.Received, 1),
+		offers: offers.New(c.Control),
 	}
 	dog.Log(w.log)
 	w.log.Debug("serves a program")
@@ -276,6 +282,7 @@ func (w *Worker) lookAround() (busy bool, err error) {
 }
 
 func (w *Worker) close() {
+	w.offers.End() // nobody needs to know which ones end
 	w.hostFuncs.Close()
 	w.sharing.Close()
 	w.memory.Close()

@@ -44,6 +44,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/pace"
+	"github.com/paracuda/paracuda/gpubackend/shares"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -60,6 +61,7 @@ type Config struct {
 	Ahead    *ahead.Ahead
 	Accounts *accounts.Accounts
 	Exports  *exports.Exports
+	Shares   *shares.Broker
 	Settings *settings.VM
 	RAM      *ram.RAM
 	Mappings *mappings.Mappings

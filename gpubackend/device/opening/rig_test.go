@@ -26,6 +26,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/pace"
+	"github.com/paracuda/paracuda/gpubackend/shares"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -74,7 +75,8 @@ func newRig(t *testing.T, set ...string) *rig {
 		}
 	}
 	guard := func(_ string, f func()) bool { f(); return true }
-	c := Config{GPU: "soft", Exports: exports.New(16), RAM: ram.New(nil, nil, log), Log: log,
+	c := Config{GPU: "soft", Exports: exports.New(16), Shares: shares.New(shares.Config{}),
+		RAM: ram.New(nil, nil, log), Log: log,
 		Start:  soon,
 		Answer: 50 * time.Millisecond, Starts: pace.New(0, Burst, pace.Real),
 		Held:  func() bool { return false },

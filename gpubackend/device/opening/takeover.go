@@ -23,6 +23,7 @@ func (o *Opening) TakeOver(left *takeover.Left) {
 		w := o.Workers.TakeOver(t, o.Settings.Now().Policy, func(w *workers.Worker) {
 			o.Channels.TakenOver(x.Channel, x.Base, w)
 			o.Exports.Rejoin(&w.Offers, x.Channel)
+			o.Shares.TakenOver(w)
 			o.Accounts.TakeOver(w, x.Entry, x.PID)
 			o.Mappings.TakeOver(w, x.Listener)
 		})

@@ -27,30 +27,27 @@ func (c *conn) Receive() (*handover.Message, []int, error) {
 	return m, []int{7}, nil
 }
 
-func (c *conn) Send(m *handover.Message, _ []int) error {
-	c.sent = append(c.sent, m.Kind)
-	return c.err
-}
-
 // read reads to the end. Only KindSync is answered at once.
 func read(c *conn, early ...handover.Kind) (got []Received, woken int) {
-	to := make(chan Received, 16)
-	i := &Inbox{Conn: c, To: to, Wake: func() { woken++ },
-		AtOnce: func(m *handover.Message, _ []int) *handover.Message {
-			if m.Kind == handover.KindSync {
-				return &handover.Message{Kind: handover.KindSynced}
+	to := make(chan Received)
+	woke := make(chan struct{}, 16)
+	i := &Inbox{Conn: c, To: to, Wake: func() { woke <- struct{}{} },
+		AtOnce: func(m *handover.Message, _ []int) (bool, error) {
+			if m.Kind != handover.KindSync {
+				return false, nil
 			}
-			return nil
+			c.sent = append(c.sent, handover.KindSynced)
+			return true, c.err
 		}}
 	for _, k := range early {
 		i.Early = append(i.Early, Received{&handover.Message{Kind: k}, nil, nil})
 	}
-	i.Read()
-	close(to)
-	for r := range to {
-		got = append(got, r)
+	i.Read() // nobody takes anything meanwhile
+	for len(got) == 0 || got[len(got)-1].Err == nil {
+		got = append(got, <-to)
+		<-woke
 	}
-	return got, woken
+	return got, len(got)
 }
 
 // TestRead: the loop gets the messages in their order, except those that are answered at once, and

@@ -26,7 +26,7 @@ type exchange struct {
 	offered int
 }
 
-// maxOffered bounds the sockets and goroutines that a guest can make a worker have.
+// maxOffered bounds what a guest can make a worker offer.
 const maxOffered = 1 << 10
 
 // MaxHandles bounds the handles that a guest can have of memory that counts once.
@@ -104,7 +104,7 @@ func (m *Memory) offer(x *memory, fd int) gpubackend.Result {
 func (m *Memory) openOffer(x *memory, fd int) error {
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
-		x.offer, err = m.Realm.OpenCreated(x.token, x.bytes, own)
+		x.offer, err = m.Offers.OpenCreated(x.token, x.bytes, own)
 	}
 	if err == nil {
 		m.exchange.tokens[x.token] = x

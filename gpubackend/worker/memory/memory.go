@@ -46,7 +46,7 @@ type Config struct {
 	Objects *object.Table
 	Places  *addresses.Quota
 	Exports exports.Interface
-	Realm   offers.Realm // of what is offered
+	Offers  *offers.Offers // of this process, and the way to those of others
 	Log     *logrus.Entry
 	// WhenIdle makes a call be answered with what then returns, when the work of its context is
 	// done.

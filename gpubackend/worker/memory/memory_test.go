@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers/offerstest"
 )
 
 func TestWholeMappings(t *testing.T) {
@@ -142,11 +143,15 @@ type rig struct {
 	call    call.Call
 }
 
+// hub is the device process of all rigs.
+var hub = offerstest.New()
+
 func newRig() *rig {
 	r := &rig{}
+	own, _ := hub.Worker()
 	r.Memory = New(Config{
 		Driver: &r.driver, Objects: &r.objects, Places: addresses.PlacesFor(100),
-		Exports: &r.exports,
+		Exports: &r.exports, Offers: own,
 		WhenIdle: func(_ *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result {
 			r.waiting = append(r.waiting, then)
 			return call.Pending

@@ -103,7 +103,7 @@ func (m *Memory) Lacks() error {
 		if !x.imported {
 			continue
 		}
-		_, fd, err := m.Realm.ReceiveCreated(x.token)
+		_, fd, err := m.Offers.ReceiveCreated(x.token)
 		if err != nil {
 			return fmt.Errorf("another program's memory: %w", err)
 		}
@@ -196,7 +196,7 @@ func (m *Memory) makeAgain(x *memory) error {
 
 // importAgain takes memory of another process.
 func (m *Memory) importAgain(x *memory) error {
-	bytes, fd, err := m.Realm.ReceiveCreated(x.token)
+	bytes, fd, err := m.Offers.ReceiveCreated(x.token)
 	if err != nil {
 		return fmt.Errorf("import another program's memory: %w", err)
 	}

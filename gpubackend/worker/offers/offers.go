@@ -4,44 +4,20 @@ package offers
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"sync/atomic"
-	"time"
-
-	"golang.org/x/sys/unix"
+	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// Offer is something that is offered.
-type Offer struct {
-	secret   Secret
-	text     []byte // at least a byte
-	fd       int    // -1 for none
-	listener *net.UnixListener
-	ended    atomic.Bool
-}
-
-// timeout bounds how long another worker can hold up this one.
-const timeout = 2 * time.Second
-
-// maxAsking bounds the clients that an offer serves at a time.
-const maxAsking = 16
-
 // SecretBytes is the size of a secret.
-const SecretBytes = 16
+const SecretBytes = handover.SecretBytes
 
 // Secret is by what an offer is found.
 type Secret = [SecretBytes]byte
 
-// Kind is what is offered. It is part of the socket's name, under which nothing else is offered.
+// Kind is what is offered. Under a secret there may be one offer of each kind.
 type Kind string
 
 // The kinds.
@@ -51,167 +27,217 @@ const (
 	Created Kind = "created" // memory without an address
 )
 
-var errOtherUser = errors.New("the other side is of another user")
-
-// Realm is the VM whose offers these are: a number that no other VM of this host has.
-type Realm uint64
-
-// ErrNone says that nothing is offered under a secret: not any more, or not in this realm.
+// ErrNone says that nothing is offered under a secret, or not any more.
 var ErrNone = errors.New("nobody offers it: a program has ended, or has freed it")
 
-// SocketName is the socket where what belongs to a secret is offered.
-func (r Realm) SocketName(kind Kind, secret []byte) *net.UnixAddr {
-	name := binary.LittleEndian.AppendUint64([]byte("paracuda "+kind+" "), uint64(r))
-	sum := sha256.Sum256(append(name, secret...))
-	return &net.UnixAddr{Name: "@paracuda-" + string(kind) + "-" + hex.EncodeToString(sum[:]),
-		Net: "unix"}
+var (
+	errTwice = errors.New("something is offered under this secret")
+	errEnded = errors.New("the device process is gone")
+)
+
+// Sender is the connection to the device process.
+type Sender interface {
+	Send(m *handover.Message, fds []int) error
 }
 
-// userOf says which user a connection's other side is of.
-type userOf func(*net.UnixConn) (uid uint32, err error)
+// Offers are those of this process, and its way to those of others.
+type Offers struct {
+	sender Sender
 
-// peerUser is the user of the other side when it connected or began to listen.
-func peerUser(conn *net.UnixConn) (uid uint32, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var cred *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) {
-		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return 0, err
-	}
-	if failed != nil {
-		return 0, fmt.Errorf("peer's credentials: %w", failed)
-	}
-	return cred.Uid, nil
+	mu      sync.Mutex // held while something is sent that has to be in order
+	offered map[handover.ShareName]*Offer
+	turn    uint64
+	seeking *seeking // nil: nothing is waited for
+	ended   bool     // nobody is told of anything any more
 }
 
-// check refuses a connection with another user's process.
-func (f userOf) check(conn *net.UnixConn) error {
-	uid, err := f(conn)
-	if err == nil && uid != uint32(os.Geteuid()) {
-		err = fmt.Errorf("user %d: %w", uid, errOtherUser)
-	}
-	return err
+// Offer is something that is offered.
+type Offer struct {
+	of   *Offers
+	name handover.ShareName
+	text []byte
+	fd   int // -1 for none
 }
 
-// Open chooses a secret and begins to offer a text, of at least a byte, and a file, -1 for none,
-// which the offer owns from now on.
-func (r Realm) Open(kind Kind, text []byte, fd int) (*Offer, error) {
+// seeking is what is waited for.
+type seeking struct {
+	message *handover.Message
+	found   chan found // one
+}
+
+type found struct {
+	message *handover.Message // nil: the device process is gone
+	fd      int
+}
+
+// New returns the Offers of a process that offers nothing.
+func New(s Sender) *Offers {
+	return &Offers{sender: s, offered: map[handover.ShareName]*Offer{}}
+}
+
+// Open chooses a secret and begins to offer a text and a file, -1 for none, which the offer owns
+// from now on.
+func (o *Offers) Open(kind Kind, text []byte, fd int) (*Offer, error) {
 	var secret Secret
 	_, _ = rand.Read(secret[:])
-	return r.OpenAs(secret, kind, text, fd)
+	return o.OpenAs(secret, kind, text, fd)
 }
 
 // OpenAs is Open with a secret that was chosen before, under which nothing is offered now.
-func (r Realm) OpenAs(secret Secret, kind Kind, text []byte, fd int) (*Offer, error) {
-	o := &Offer{secret: secret, text: text, fd: fd}
-	if err := o.listen(r.SocketName(kind, secret[:])); err != nil {
-		o.closeFile()
+func (o *Offers) OpenAs(secret Secret, kind Kind, text []byte, fd int) (*Offer, error) {
+	x := &Offer{of: o, name: handover.ShareName{Kind: string(kind), Secret: secret}, text: text,
+		fd: fd}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := errTwice
+	if o.offered[x.name] == nil {
+		err = o.sender.Send(&handover.Message{Kind: handover.KindShare,
+			Shared: []handover.ShareName{x.name}}, nil)
+	}
+	if err != nil {
+		handover.CloseFiles([]int{fd})
 		return nil, fmt.Errorf("offer to other processes: %w", err)
 	}
-	go o.serve(peerUser)
-	return o, nil
+	o.offered[x.name] = x
+	return x, nil
 }
 
 // Secret is what the other process must know.
-func (o *Offer) Secret() Secret { return o.secret }
+func (x *Offer) Secret() Secret { return x.name.Secret }
 
-// Close ends the offer. Clients that are connected are still answered.
-func (o *Offer) Close() { _ = o.listener.Close() }
-
-// listen takes the name, which must be free.
-func (o *Offer) listen(name *net.UnixAddr) (err error) {
-	o.listener, err = net.ListenUnix("unix", name)
-	return err
-}
-
-func (o *Offer) closeFile() {
-	if o.fd >= 0 {
-		unix.Close(o.fd)
-	}
-}
-
-// serve answers clients until the offer ends. A silent one doesn't hold up others.
-func (o *Offer) serve(of userOf) {
-	asking := make(chan struct{}, maxAsking)
-	for {
-		conn, err := o.listener.AcceptUnix()
-		if err != nil {
-			break
-		}
-		_ = conn.SetDeadline(time.Now().Add(timeout))
-		if of.check(conn) != nil {
-			_ = conn.Close()
-			continue
-		}
-		asking <- struct{}{}
-		go func() {
-			o.give(conn)
-			_ = conn.Close()
-			<-asking
-		}()
-	}
-	o.ended.Store(true)
-	for range maxAsking { // until the last client has gone
-		asking <- struct{}{}
-	}
-	o.closeFile()
-}
-
-// give gives the offer to a client that knows the secret.
-func (o *Offer) give(conn *net.UnixConn) {
-	var said [len(o.secret)]byte
-	n, err := conn.Read(said[:])
-	if err != nil || n != len(said) || subtle.ConstantTimeCompare(said[:], o.secret[:]) != 1 ||
-		o.ended.Load() {
+// Close ends the offer.
+func (x *Offer) Close() {
+	o := x.of
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.offered[x.name] != x {
 		return
 	}
-	var rights []byte
-	if o.fd >= 0 {
-		rights = unix.UnixRights(o.fd)
+	delete(o.offered, x.name)
+	handover.CloseFiles([]int{x.fd})
+	if !o.ended { // a connection that has ended is noticed elsewhere
+		_ = o.sender.Send(&handover.Message{Kind: handover.KindUnshare,
+			Shared: []handover.ShareName{x.name}}, nil)
 	}
-	_, _, _ = conn.WriteMsgUnix(o.text, rights, nil)
+}
+
+// Obey obeys a message of the device process that is for this package, which takes over its files;
+// false: it isn't.
+func (o *Offers) Obey(m *handover.Message, fds []int) (obeyed bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch m.Kind {
+	case handover.KindGive:
+		return true, o.give(m)
+	case handover.KindFound:
+		o.take(m, m.Name(fds).Object)
+		return true, nil
+	}
+	return false, nil
+}
+
+// give gives what another worker asks for.
+func (o *Offers) give(m *handover.Message) error {
+	answer := &handover.Message{Kind: handover.KindGiven, Turn: m.Turn, Nobody: true}
+	var fds []int
+	if len(m.Shared) == 1 {
+		if x := o.offered[m.Shared[0]]; x != nil {
+			answer.Nobody, answer.Text = false, x.text
+			if x.fd >= 0 {
+				answer.Files.Object, fds = true, []int{x.fd}
+			}
+		}
+	}
+	return o.sender.Send(answer, fds)
+}
+
+// take takes what the loop waits for. An answer to an earlier device process's question, or to one
+// that was asked twice, isn't waited for.
+func (o *Offers) take(m *handover.Message, fd int) {
+	s := o.seeking
+	if s == nil || s.message.Turn != m.Turn {
+		handover.CloseFiles([]int{fd})
+		return
+	}
+	o.seeking = nil
+	s.found <- found{m, fd}
+}
+
+// mostNames is how many secrets a message has.
+const mostNames = 1 << 10
+
+// Again tells another device process of all offers, and asks it what the one before it was asked.
+func (o *Offers) Again() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m := &handover.Message{Kind: handover.KindShare}
+	for name := range o.offered {
+		if m.Shared = append(m.Shared, name); len(m.Shared) < mostNames {
+			continue
+		}
+		if err := o.sender.Send(m, nil); err != nil {
+			return err
+		}
+		m.Shared = nil
+	}
+	m.Over = true
+	if err := o.sender.Send(m, nil); err != nil {
+		return err
+	}
+	if o.seeking == nil {
+		return nil
+	}
+	return o.sender.Send(o.seeking.message, nil)
+}
+
+// End says that the connection has ended, or that nobody needs to know of anything any more. What
+// is waited for doesn't come.
+func (o *Offers) End() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	if s := o.seeking; s != nil {
+		o.seeking = nil
+		s.found <- found{fd: -1}
+	}
 }
 
 // Receive asks for what another process offers: so many bytes of text, and a file or -1.
-func (r Realm) Receive(kind Kind, secret Secret, bytes int) ([]byte, int, error) {
-	return receiveFrom(peerUser, r.SocketName(kind, secret[:]), secret[:], bytes)
-}
-
-func receiveFrom(of userOf, name *net.UnixAddr, secret []byte, bytes int) ([]byte, int, error) {
-	conn, err := net.DialUnix("unix", nil, name)
-	switch {
-	case errors.Is(err, unix.ECONNREFUSED):
-		return nil, -1, fmt.Errorf("%w: %w", ErrNone, err)
-	case err != nil:
-		return nil, -1, err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(timeout))
-	if err := of.check(conn); err != nil {
-		return nil, -1, err
-	}
-	if _, err := conn.Write(secret); err != nil {
-		return nil, -1, err
-	}
-	text, control := make([]byte, bytes), make([]byte, unix.CmsgSpace(4))
-	got, n, _, _, err := conn.ReadMsgUnix(text, control)
+func (o *Offers) Receive(kind Kind, secret Secret, bytes int) ([]byte, int, error) {
+	s, err := o.seek(handover.ShareName{Kind: string(kind), Secret: secret})
 	if err != nil {
 		return nil, -1, err
 	}
-	fds, err := handover.FilesOf(control[:n])
+	got := <-s.found
 	switch {
-	case err != nil:
-		return nil, -1, err
-	case got != bytes || len(fds) > 1:
-		handover.CloseFiles(fds)
-		return nil, -1, fmt.Errorf("%d bytes of %d, %d files", got, bytes, len(fds))
-	case len(fds) == 0:
-		return text, -1, nil
+	case got.message == nil:
+		err = errEnded
+	case got.message.Nobody:
+		err = ErrNone
+	case got.message.Error != "":
+		err = errors.New(got.message.Error)
+	case len(got.message.Text) != bytes:
+		err = fmt.Errorf("%d bytes of %d", len(got.message.Text), bytes)
+	default:
+		return got.message.Text, got.fd, nil
 	}
-	return text, fds[0], nil
+	handover.CloseFiles([]int{got.fd})
+	return nil, -1, fmt.Errorf("ask for what another program offers: %w", err)
+}
+
+// seek asks the device process.
+func (o *Offers) seek(what handover.ShareName) (*seeking, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		return nil, errEnded
+	}
+	o.turn++
+	s := &seeking{&handover.Message{Kind: handover.KindSeek, Turn: o.turn,
+		Shared: []handover.ShareName{what}}, make(chan found, 1)}
+	if err := o.sender.Send(s.message, nil); err != nil {
+		return nil, err
+	}
+	o.seeking = s
+	return s, nil
 }

@@ -16,13 +16,13 @@ var errNoFile = errors.New("the offer of memory came without its file")
 const pieceBytes = 16
 
 // OpenMemory offers memory that is in a file.
-func (r Realm) OpenMemory(s gpubackend.Shared, fd int) (*Offer, error) {
-	return r.Open(Memory, textOf(s), fd)
+func (o *Offers) OpenMemory(s gpubackend.Shared, fd int) (*Offer, error) {
+	return o.Open(Memory, textOf(s), fd)
 }
 
 // OpenMemoryAs is OpenMemory with a secret that was chosen before.
-func (r Realm) OpenMemoryAs(secret Secret, s gpubackend.Shared, fd int) (*Offer, error) {
-	return r.OpenAs(secret, Memory, textOf(s), fd)
+func (o *Offers) OpenMemoryAs(secret Secret, s gpubackend.Shared, fd int) (*Offer, error) {
+	return o.OpenAs(secret, Memory, textOf(s), fd)
 }
 
 func textOf(s gpubackend.Shared) []byte {
@@ -40,13 +40,13 @@ func ofToken(token uint64) (s Secret) {
 }
 
 // OpenCreated offers memory without an address, which is a file, under a token.
-func (r Realm) OpenCreated(token, bytes uint64, fd int) (*Offer, error) {
-	return r.OpenAs(ofToken(token), Created, binary.LittleEndian.AppendUint64(nil, bytes), fd)
+func (o *Offers) OpenCreated(token, bytes uint64, fd int) (*Offer, error) {
+	return o.OpenAs(ofToken(token), Created, binary.LittleEndian.AppendUint64(nil, bytes), fd)
 }
 
 // ReceiveCreated asks for such memory of another process.
-func (r Realm) ReceiveCreated(token uint64) (bytes uint64, fd int, err error) {
-	text, fd, err := r.Receive(Created, ofToken(token), createdBytes)
+func (o *Offers) ReceiveCreated(token uint64) (bytes uint64, fd int, err error) {
+	text, fd, err := o.Receive(Created, ofToken(token), createdBytes)
 	if err == nil && fd < 0 {
 		err = errNoFile
 	}
@@ -57,8 +57,8 @@ func (r Realm) ReceiveCreated(token uint64) (bytes uint64, fd int, err error) {
 }
 
 // ReceiveMemory asks for memory that another process offers. The caller fills in the offset.
-func (r Realm) ReceiveMemory(secret Secret) (s gpubackend.Shared, fd int, err error) {
-	text, fd, err := r.Receive(Memory, secret, pieceBytes)
+func (o *Offers) ReceiveMemory(secret Secret) (s gpubackend.Shared, fd int, err error) {
+	text, fd, err := o.Receive(Memory, secret, pieceBytes)
 	if err == nil && fd < 0 {
 		err = errNoFile
 	}

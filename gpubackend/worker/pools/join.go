@@ -71,7 +71,7 @@ func (s *Pools) offerAgain(b *allocation, saved []byte) error {
 		return fmt.Errorf("%w: the context of %#x: %w", errSaved, b.address, result.Err())
 	}
 	x, result := s.offerSegment(b, func(m gpubackend.Shared, fd int) (*offers.Offer, error) {
-		return s.Realm.OpenMemoryAs(name, m, fd)
+		return s.Offers.OpenMemoryAs(name, m, fd)
 	})
 	switch {
 	case result != gpubackend.Success:
@@ -89,7 +89,7 @@ func (s *Pools) Offered() int { return len(s.shares.offered) }
 // if nobody has it any more.
 func (s *Pools) Lacks() error {
 	for name := range s.shares.mapped {
-		_, fd, err := s.Realm.ReceiveMemory(name)
+		_, fd, err := s.Offers.ReceiveMemory(name)
 		if err != nil {
 			return fmt.Errorf("memory of another program's pool: %w", err)
 		}
@@ -164,7 +164,7 @@ func (s *Pools) remap(x *SavedImport) error {
 
 // receive maps what is offered under the name of a segment.
 func (s *Pools) receive(m *mappedSegment) error {
-	shared, fd, err := s.Realm.ReceiveMemory(m.name)
+	shared, fd, err := s.Offers.ReceiveMemory(m.name)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ type Config struct {
 	Short func() bool
 	// Withdraw ends the sharing of an allocation that is freed.
 	Withdraw func(address uint64)
-	Realm    offers.Realm // of what is offered
+	Offers   *offers.Offers // of this process, and the way to those of others
 	Log      *logrus.Entry
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers/offerstest"
 )
 
 // fakeDriver has memory, and events that are done when it says so.
@@ -128,15 +129,19 @@ type rig struct {
 	context uint64
 }
 
+// hub is the device process of all rigs.
+var hub = offerstest.New()
+
 // bareRig has no pools yet.
 func bareRig(limit uint64) *rig {
 	r := &rig{driver: &fakeDriver{live: map[uint64]uint64{}, limit: limit}}
 	c := contexts.New(r.driver, &r.objects, func() {})
 	log := logrus.New()
 	log.SetOutput(io.Discard)
+	own, _ := hub.Worker()
 	r.Pools = New(Config{
 		Driver: r.driver, Objects: &r.objects, Contexts: c, Fences: fences.New(r.driver, c),
-		Exports:  &fakeExports{},
+		Exports: &fakeExports{}, Offers: own,
 		Withdraw: func(uint64) {}, Log: logrus.NewEntry(log),
 	})
 	r.context = r.objects.Add(object.Context, 1, 0)
@@ -247,20 +252,20 @@ func TestOfferedSegmentsAreBounded(t *testing.T) {
 	r, p := newRig(t, 1<<30)
 	p.shareable()
 	one, other := r.take(t, p, 512, 0), r.take(t, p, 512, 0)
-	x, result := r.offerSegment(one, r.Realm.OpenMemory)
+	x, result := r.offerSegment(one, r.Offers.OpenMemory)
 	if result != gpubackend.Success {
 		t.Fatal(result)
 	}
 	defer x.offer.Close()
-	if same, result := r.offerSegment(other, r.Realm.OpenMemory); same != x || x.allocations != 2 ||
-		result != gpubackend.Success {
+	same, result := r.offerSegment(other, r.Offers.OpenMemory)
+	if same != x || x.allocations != 2 || result != gpubackend.Success {
 		t.Errorf("a segment is offered twice: %v", result)
 	}
 	for i := range uint64(maxOfferedSegments) {
 		r.shares.offered[1<<40+i] = &offeredSegment{}
 	}
 	far := &allocation{pool: p, address: 1 << 41}
-	if _, result := r.offerSegment(far, r.Realm.OpenMemory); result != gpubackend.OutOfMemory {
+	if _, result := r.offerSegment(far, r.Offers.OpenMemory); result != gpubackend.OutOfMemory {
 		t.Errorf("one more segment: %v", result)
 	}
 }

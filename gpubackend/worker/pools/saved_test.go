@@ -223,10 +223,6 @@ func offeredMemory(s *Saved) *SavedMemory {
 func TestDamagedSharedPools(t *testing.T) {
 	maker, pointers := newMaker(t)
 	taker := newTaker(t, pointers)
-	made := maker.saved(t)
-	if _, err := again(t, &made); !errors.Is(err, errSaved) {
-		t.Errorf("the same is offered twice: %v", err)
-	}
 	maker.Close()
 	for name, change := range map[string]func(o, x *Saved){
 		"a short name":   func(o, _ *Saved) { offeredMemory(o).Name = []byte{1} },

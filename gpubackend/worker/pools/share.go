@@ -39,7 +39,7 @@ type mappedSegment struct {
 	pointers int
 }
 
-// maxOfferedSegments bounds the sockets and goroutines that a guest can make a worker have.
+// maxOfferedSegments bounds what a guest can make a worker offer.
 const maxOfferedSegments = 1 << 10
 
 // HandlePosixFile is CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.
@@ -111,7 +111,7 @@ func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpub
 	x := b.exported
 	if x == nil {
 		var result gpubackend.Result
-		if x, result = s.offerSegment(b, s.Realm.OpenMemory); result != gpubackend.Success {
+		if x, result = s.offerSegment(b, s.Offers.OpenMemory); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -207,7 +207,7 @@ func (s *Pools) mapSegment(name offers.Secret) (*mappedSegment, gpubackend.Resul
 			return nil, gpubackend.InvalidContext
 		}
 	}
-	shared, fd, err := s.Realm.ReceiveMemory(name)
+	shared, fd, err := s.Offers.ReceiveMemory(name)
 	if err != nil {
 		s.Log.WithError(err).Debug("get memory of another process's pool")
 		return nil, gpubackend.InvalidValue

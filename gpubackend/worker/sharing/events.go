@@ -23,7 +23,7 @@ func (s *Sharing) shareEvent(c *call.Call, a command.IpcGetEventHandle) gpubacke
 	x := s.events[handle]
 	if x == nil {
 		open := func(text []byte, fd int) (*offers.Offer, error) {
-			return s.Realm.Open(offers.Event, text, fd)
+			return s.Offers.Open(offers.Event, text, fd)
 		}
 		if x, result = s.offerEvent(handle, e, open); result != gpubackend.Success {
 			return result
@@ -82,7 +82,7 @@ func (s *Sharing) receiveEvent(
 	name offers.Secret,
 ) (e gpubackend.Event, result gpubackend.Result, err error) {
 	var shared gpubackend.SharedEvent
-	text, fd, err := s.Realm.Receive(offers.Event, name, len(shared))
+	text, fd, err := s.Offers.Receive(offers.Event, name, len(shared))
 	if err != nil {
 		return 0, gpubackend.InvalidHandle, err
 	}

@@ -41,8 +41,9 @@ type Config struct {
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
 	// Watch makes the device call WithdrawIn before it gives up memory.
 	Watch func()
-	Realm offers.Realm // of what is offered
-	Log   *logrus.Entry
+	// Offers are this process's, and the way to those of others.
+	Offers *offers.Offers
+	Log    *logrus.Entry
 }
 
 // Sharing is device memory and events that processes of the guest share.
@@ -54,7 +55,7 @@ type Sharing struct {
 	opened  map[uint64]taking    // events of others, by handle
 }
 
-// These bound the sockets and goroutines that a guest can make a worker have.
+// These bound what a guest can make a worker offer.
 const (
 	maxMemory = 1 << 12
 	maxEvents = 1 << 10
@@ -110,7 +111,7 @@ func (s *Sharing) shareMemory(c *call.Call, a command.IpcGetMemHandle) gpubacken
 	x := s.offered[a.Address]
 	if x == nil {
 		var result gpubackend.Result
-		if x, result = s.offerMemory(a.Address, s.Realm.OpenMemory); result != gpubackend.Success {
+		if x, result = s.offerMemory(a.Address, s.Offers.OpenMemory); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -151,7 +152,7 @@ func (s *Sharing) openMemory(c *call.Call, a command.IpcOpenMemHandle) gpubacken
 	if own(s.offered, a.Name) {
 		return gpubackend.InvalidContext // as in CUDA: memory is shared only between processes
 	}
-	shared, fd, err := s.Realm.ReceiveMemory(a.Name)
+	shared, fd, err := s.Offers.ReceiveMemory(a.Name)
 	if err != nil {
 		s.Log.WithError(err).Warn("get another process's memory")
 		return gpubackend.InvalidValue

@@ -77,14 +77,14 @@ func (s *Sharing) Handles() int { return len(s.opened) }
 // offers.ErrNone if nobody has it any more.
 func (s *Sharing) Lacks() error {
 	for _, x := range s.mapped {
-		_, fd, err := s.Realm.ReceiveMemory(x.name)
+		_, fd, err := s.Offers.ReceiveMemory(x.name)
 		if err != nil {
 			return fmt.Errorf("another program's memory: %w", err)
 		}
 		unix.Close(fd)
 	}
 	for _, x := range s.opened {
-		_, fd, err := s.Realm.Receive(offers.Event, x.name, len(gpubackend.SharedEvent{}))
+		_, fd, err := s.Offers.Receive(offers.Event, x.name, len(gpubackend.SharedEvent{}))
 		if err != nil {
 			return fmt.Errorf("another program's event: %w", err)
 		}
@@ -136,7 +136,7 @@ func (s *Sharing) each(
 
 func (s *Sharing) restoreMemory(x *SavedShare, name offers.Secret) error {
 	_, result := s.offerMemory(x.Of, func(m gpubackend.Shared, fd int) (*offers.Offer, error) {
-		return s.Realm.OpenMemoryAs(name, m, fd)
+		return s.Offers.OpenMemoryAs(name, m, fd)
 	})
 	return result.Err()
 }
@@ -147,7 +147,7 @@ func (s *Sharing) restoreEvent(x *SavedShare, name offers.Secret) error {
 		return result.Err()
 	}
 	_, result = s.offerEvent(x.Of, e, func(text []byte, fd int) (*offers.Offer, error) {
-		return s.Realm.OpenAs(name, offers.Event, text, fd)
+		return s.Offers.OpenAs(name, offers.Event, text, fd)
 	})
 	return result.Err()
 }
@@ -165,7 +165,7 @@ func (s *Sharing) Join(x *Saved, next func(handle uint64) error) error {
 
 // remap maps memory of another process where it was.
 func (s *Sharing) remap(x *SavedShare, name offers.Secret) error {
-	shared, fd, err := s.Realm.ReceiveMemory(name)
+	shared, fd, err := s.Offers.ReceiveMemory(name)
 	if err != nil {
 		return fmt.Errorf("map another program's memory: %w", err)
 	}

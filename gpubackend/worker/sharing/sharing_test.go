@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers/offerstest"
 )
 
 // fakeDriver shares any address, as the beginning of an allocation if it is a multiple of 4096.
@@ -84,13 +85,17 @@ type rig struct {
 	call    call.Call
 }
 
+// hub is the device process of all rigs.
+var hub = offerstest.New()
+
 func newRig() *rig {
 	r := &rig{current: fakeContexts{5}}
+	own, _ := hub.Worker()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	r.Sharing = New(Config{
 		Driver: &r.driver, Objects: &r.objects, Contexts: &r.current, Log: logrus.NewEntry(log),
-		Watch: func() { r.watched++ },
+		Offers: own, Watch: func() { r.watched++ },
 		WhenIdle: func(_ *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result {
 			_, result := then()
 			return result
