@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -108,9 +110,33 @@ func (x *Decider) Serve() error {
 		case x.closed.Load(), err == nil && !more:
 			return nil
 		case err != nil:
-			return fmt.Errorf("decide on mappings: %w", err)
+			if more, err = x.lookAnyway(raw); err != nil || !more {
+				return err
+			}
 		}
 	}
+}
+
+// blind is how long calls wait at most that the Go runtime doesn't tell of.
+const blind = 5 * time.Millisecond
+
+// lookAnyway decides on the calls that wait, without waiting for one. If a signal comes while the
+// kernel looks whether one waits (seccomp_notify_poll), it says EPOLLERR, and the Go runtime takes
+// the listener for one that can't be waited for, until its next event.
+func (x *Decider) lookAnyway(raw syscall.RawConn) (more bool, err error) {
+	for done := true; done; {
+		err := raw.Control(func(fd uintptr) { more, done = x.look(int(fd)) })
+		switch {
+		case x.closed.Load():
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("decide on mappings: %w", err)
+		case !more:
+			return false, nil
+		}
+	}
+	time.Sleep(blind)
+	return true, nil
 }
 
 // look decides on one call, if one waits. done is false when there is nothing to do now, more when

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -328,6 +329,40 @@ func TestOneThatVanishes(t *testing.T) {
 	goOn <- struct{}{}
 	if got := <-waits; got.Err != nil {
 		t.Error(got.Err)
+	}
+	if err := unix.Close(asked); err != nil {
+		t.Error(err)
+	}
+	if a.End(); <-ended != nil {
+		t.Error("it doesn't see the end")
+	}
+}
+
+// TestUnheardOf: calls are decided on, and the end is seen, if the Go runtime doesn't wait for
+// them.
+func TestUnheardOf(t *testing.T) {
+	a := mapleavetest.New(t)
+	defer unix.Close(a.Listener)
+	r := newRAM(t, func(m Mapping) bool { return m.Offset == 0 })
+	fd, err := unix.FcntlInt(uintptr(a.Listener), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(fd, r, r.refuse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.file.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- g.Serve() }()
+	for i := range 20 {
+		got := <-a.Try(attempt(pageSize, toRead, shared, asked, uintptr(i%2*pageSize)))
+		if (got.Err == nil) != (i%2 == 0) {
+			t.Errorf("call %d: %v", i, got.Err)
+		}
 	}
 	if err := unix.Close(asked); err != nil {
 		t.Error(err)
