@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
@@ -177,13 +178,15 @@ func filter(role sandbox.Role, files sandbox.Files) error {
 	return filterCalls(role)
 }
 
-// filterAsking does so for a worker, and returns what decides on its mappings of the guest's
-// memory; -1: nothing does, since missing.
-func filterAsking(role sandbox.Role, files sandbox.Files) (listener int, missing, err error) {
+// filterAsking does so for a worker with that control connection, and returns what decides on its
+// mappings of the guest's memory; -1: nothing does, since missing.
+func filterAsking(
+	role sandbox.Role, files sandbox.Files, control int,
+) (listener int, missing, err error) {
 	if err := onlyFiles(files); err != nil {
 		return -1, nil, err
 	}
-	if listener, missing, err = sandbox.FilterAsking(role); err != nil {
+	if listener, missing, err = sandbox.FilterAsking(role, control); err != nil {
 		return -1, nil, noFilter(err)
 	}
 	return listener, missing, nil
@@ -247,15 +250,18 @@ func (o *childOptions) confine(to confined) func(gpu string) error {
 	}
 }
 
-// confineAsking returns the same for a worker, which then asks for what it maps (filterAsking).
+// confineAsking returns the same for a worker, which then asks for what it maps (filterAsking). The
+// connection must stay open: to close it ends the process.
 func (o *childOptions) confineAsking(
-	to confined,
+	to confined, control *handover.Conn,
 ) func(gpu string) (listener int, missing, err error) {
 	return func(gpu string) (listener int, missing, err error) {
 		role, files, is, err := o.role(&to, gpu)
 		if err != nil || !is {
 			return -1, errUnfiltered, err
 		}
-		return filterAsking(role, files)
+		number := -1
+		control.WithFD(func(fd int) { number = fd })
+		return filterAsking(role, files, number)
 	}
 }

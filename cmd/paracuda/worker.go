@@ -102,6 +102,7 @@ func runWorker(o *childOptions) error {
 		return err
 	}
 	defer endLog()
+	defer runtime.KeepAlive(control) // to close it would end this process
 	err = worker.Run(worker.Config{
 		Control: control,
 		NewDriver: func(
@@ -115,7 +116,7 @@ func runWorker(o *childOptions) error {
 		NewMover: connectMover,
 		Confine: o.confineAsking(confined{
 			soft: sandbox.SoftWorker, cuda: sandbox.CUDAWorker, files: workerFiles,
-		}),
+		}, control),
 		Log: log,
 	})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // ask asks for mappings as a worker does, and prints whether it can. A call that its role doesn't
 // need ends it.
 func ask() int {
-	listener, missing, err := FilterAsking(SoftWorker)
+	listener, missing, err := FilterAsking(SoftWorker, 0)
 	fmt.Printf("%t, %v, %v", listener >= 0, missing, err)
 	leave()
 	return 0

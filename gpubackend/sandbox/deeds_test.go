@@ -114,19 +114,20 @@ var (
 
 // alsoForbidden is what some roles may and others mustn't.
 var alsoForbidden = map[string]map[string]func(){
-	"worker": with(guestsMemory, map[string]func(){
-		"delete a file": deleteFile, "be traced": beTraced, "list a directory": list,
+	"worker": with(guestsMemory, with(noOffers, with(ofControl, map[string]func(){
+		"receive from others": receive,
+		"delete a file":       deleteFile, "be traced": beTraced, "list a directory": list,
 		"make a folder": makeFolder, "read limits": raw(unix.SYS_PRLIMIT64),
 		"a longer mapping": raw(unix.SYS_MREMAP),
-	}),
+	}))),
 	"mover": with(noOffers, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced, "list a directory": list,
 		"make a folder": makeFolder,
 	}),
-	"worker on CUDA": with(guestsMemory, with(otherRequests, map[string]func(){
+	"worker on CUDA": with(guestsMemory, with(otherRequests, with(ofControl, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced,
 		"another descriptor of the guest's memory": raw(unix.SYS_DUP, AskedFrom),
-	})),
+	}))),
 	"mover on CUDA": with(noOffers, with(otherRequests, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced,
 	})),
@@ -158,7 +159,56 @@ var guestsMemory = map[string]func(){
 	"forget all":                             raw(unix.SYS_CLOSE_RANGE, AskedFrom, 1<<31),
 }
 
-// noOffers is what only workers do.
+// ofControl are uses of the connection to the device process.
+var ofControl = map[string]func(){
+	"forget the device process": func() { _ = unix.Close(control) },
+	"forget it by its lower half": func() {
+		_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, 1<<32|uintptr(control), 0, 0)
+	},
+	"put another in its place": func() { _ = unix.Dup3(device, control, 0) },
+	"receive many":             raw(unix.SYS_RECVMMSG),
+}
+
+// receive receives a file by another connection.
+var receive = func() {
+	_ = unix.Sendmsg(control, []byte{1}, unix.UnixRights(2), nil, 0)
+	_, _, _, _, _ = unix.Recvmsg(device, make([]byte, 1), make([]byte, 64), 0)
+}
+
+// byControl are what a worker's connection to the device process, and others, can be used for.
+var byControl = map[string]func(){
+	"files come from the device process": func() {
+		if err := unix.Sendmsg(device, []byte{1}, unix.UnixRights(2), nil, 0); err != nil {
+			panic(err)
+		}
+		rights := make([]byte, 64)
+		_, n, _, _, err := unix.Recvmsg(control, make([]byte, 1), rights, 0)
+		if err != nil || n != unix.CmsgSpace(4) {
+			panic(fmt.Sprint(n, " bytes of rights, error ", err))
+		}
+	},
+	"what others say comes without files": func() {
+		if err := unix.Sendmsg(control, []byte{1}, unix.UnixRights(2), nil, 0); err != nil {
+			panic(err)
+		}
+		next := func() int {
+			fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 0)
+			if err != nil {
+				panic(err)
+			}
+			return fd
+		}
+		before := next()
+		if n, _, err := unix.Recvfrom(device, make([]byte, 8), 0); n != 1 || err != nil {
+			panic(fmt.Sprint(n, " bytes, error ", err))
+		}
+		if next() != before+1 {
+			panic("a file came")
+		}
+	},
+}
+
+// noOffers is what only device processes and arbiters do.
 var noOffers = map[string]func(){
 	"a local socket": raw(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
 	"a connection":   raw(unix.SYS_CONNECT, 0),
@@ -257,23 +307,41 @@ var openFails = func() {
 
 // answered is what some roles get an answer for, be it an error.
 var answered = map[string]map[string]func(){
-	"worker": with(mapsAlone, map[string]func(){"opening a file fails": openFails}),
-	"mover":  {"opening a file fails": openFails},
-	"worker on CUDA": with(mapsAlone, with(driversCalls, map[string]func(){
-		"glibc does without mremap": func() {
-			if _, _, err := unix.RawSyscall(unix.SYS_MREMAP, 0, 0, 0); err != unix.ENOSYS {
-				panic(fmt.Sprint("error ", err))
-			}
-		},
-	})),
-	"mover on CUDA": driversCalls,
-	"keeper":        with(parentsCalls, map[string]func(){"a namespace": newNamespace}),
-	"starter":       parentsCalls,
-	"arbiter":       {"a file is opened": openWorks},
+	"worker": with(with(mapsAlone, byControl), map[string]func(){
+		"opening a file fails": openFails,
+	}),
+	"mover":          {"opening a file fails": openFails},
+	"worker on CUDA": with(with(mapsAlone, byControl), with(driversCalls, refusedByCUDA)),
+	"mover on CUDA":  driversCalls,
+	"keeper":         with(parentsCalls, map[string]func(){"a namespace": newNamespace}),
+	"starter":        parentsCalls,
+	"arbiter":        {"a file is opened": openWorks},
 	"device": {
 		"opening a file fails": openFails,
 		"delete a file":        refusal(unix.SYS_UNLINKAT),
 		"prctl":                refusal(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0)),
+	},
+}
+
+// refusedByCUDA are what NVIDIA's driver may try, or glibc.
+var refusedByCUDA = map[string]func(){
+	"a local socket": refusal(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
+	"a name":         refusal(unix.SYS_BIND),
+	"a listener":     refusal(unix.SYS_LISTEN),
+	"accept":         refusal(unix.SYS_ACCEPT4),
+	"a connection":   refusal(unix.SYS_CONNECT),
+	"an option":      refusal(unix.SYS_SETSOCKOPT),
+	"receive from others": func() {
+		_ = unix.Sendmsg(control, []byte{1}, unix.UnixRights(2), nil, 0)
+		if _, _, _, _, err := unix.Recvmsg(device, make([]byte, 1), make([]byte, 64),
+			0); err != unix.EACCES {
+			panic(fmt.Sprint("error ", err))
+		}
+	},
+	"glibc does without mremap": func() {
+		if _, _, err := unix.RawSyscall(unix.SYS_MREMAP, 0, 0, 0); err != unix.ENOSYS {
+			panic(fmt.Sprint("error ", err))
+		}
 	},
 }
 

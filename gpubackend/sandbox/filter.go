@@ -45,18 +45,19 @@ var ErrRole = errors.New("no list of system calls for this role")
 // Filter makes the kernel kill this process when one of its threads, now or later, makes a system
 // call that its role doesn't need. It can't be undone.
 func Filter(role Role) error {
-	program, err := prepare(role)
+	program, err := prepare(role, anyControl)
 	if err != nil {
 		return err
 	}
 	return filter(program)
 }
 
-// FilterAsking is Filter for a worker. Who has the listener that it returns decides on mappings of
-// the guest's memory (AskedFrom). missing says why there is no listener, which is -1 then: nobody
-// can allow such a mapping.
-func FilterAsking(role Role) (listener int, missing, err error) {
-	program, err := prepare(role)
+// FilterAsking is Filter for a worker. It receives files only by control, its connection to the
+// device process, which stays open from now on: to close it ends the process. Who has the listener
+// that it returns decides on mappings of the guest's memory (AskedFrom). missing says why there is
+// no listener, which is -1 then: nobody can allow such a mapping.
+func FilterAsking(role Role, control int) (listener int, missing, err error) {
+	program, err := prepare(role, control)
 	if err != nil {
 		return -1, nil, err
 	}
@@ -81,7 +82,7 @@ func roomForNumbers() error {
 }
 
 // prepare is a role's program for this process, which has done what it can't do under it.
-func prepare(role Role) ([]unix.SockFilter, error) {
+func prepare(role Role, control int) ([]unix.SockFilter, error) {
 	program, ok := programs[role]
 	if !ok {
 		return nil, fmt.Errorf("filter system calls: %w", ErrRole)
@@ -92,7 +93,7 @@ func prepare(role Role) ([]unix.SockFilter, error) {
 	if role == Device {
 		keepProcs()
 	}
-	return forThis(program, os.Getpid()), nil
+	return forThis(program, os.Getpid(), control), nil
 }
 
 // filter filters the calls of all threads.
@@ -122,11 +123,14 @@ func prime() error {
 func keepProcs() { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)) }
 
 // forThis adapts a generated program to this process.
-func forThis(program []unix.SockFilter, pid int) []unix.SockFilter {
+func forThis(program []unix.SockFilter, pid, control int) []unix.SockFilter {
 	program = slices.Clone(program)
 	for i := range program {
-		if program[i].K == anyPID {
+		switch program[i].K {
+		case anyPID:
 			program[i].K = uint32(pid)
+		case anyControl:
+			program[i].K = uint32(control)
 		}
 	}
 	return program

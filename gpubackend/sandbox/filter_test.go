@@ -64,7 +64,7 @@ func runDeed(name string) int {
 		f = answered[role][deed]
 	}
 	_, _ = time.Now().Zone()
-	if err := Filter(testRoles[role]); err != nil {
+	if err := filterHere(testRoles[role]); err != nil {
 		fmt.Println(err)
 		return 1
 	}
@@ -72,6 +72,26 @@ func runDeed(name string) int {
 	fmt.Print("done")
 	leave()
 	return 0
+}
+
+// control is a worker's connection to the device process, and its other end.
+var control, device int
+
+// filterHere is Filter, or what it is for a worker that has that connection.
+func filterHere(role Role) error {
+	if role != SoftWorker && role != CUDAWorker {
+		return Filter(role)
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+	if err != nil {
+		return err
+	}
+	control, device = fds[0], fds[1]
+	program, err := prepare(role, control)
+	if err != nil {
+		return err
+	}
+	return filter(program)
 }
 
 // leave ends a child that may not open files any more. With coverage, os.Exit would write one, so
@@ -158,15 +178,19 @@ func TestThreadThatCannotBeFiltered(t *testing.T) {
 	}
 }
 
-// TestProgramsAreForOneProcess: a process's program has its PID in place of anyPID. The programs
+// TestProgramsAreForOneProcess: a process's program has its PID in place of anyPID, and a worker's
+// its connection's number in place of anyControl. The programs
 // that it is made from stay as they are.
 func TestProgramsAreForOneProcess(t *testing.T) {
 	const pid = 4711
 	for role, program := range programs {
-		var of, others int
-		for _, i := range forThis(program, pid) {
+		var of, others, control int
+		for _, i := range forThis(program, pid, pid+1) {
 			if i.K == pid {
 				of++
+			}
+			if i.K == pid+1 {
+				control++
 			}
 		}
 		for _, i := range program {
@@ -177,6 +201,9 @@ func TestProgramsAreForOneProcess(t *testing.T) {
 		parent := role == Keeper || role == StarterProcess // they signal others, too
 		if of == 0 != parent || of != others {
 			t.Errorf("role %d: %d times its own number, want %d", role, of, others)
+		}
+		if worker := role == SoftWorker || role == CUDAWorker; worker != (control > 0) {
+			t.Errorf("role %d: %d times its connection's number", role, control)
 		}
 	}
 }

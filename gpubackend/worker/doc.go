@@ -66,15 +66,15 @@
 //
 // One goroutine, locked to its thread, owns the queue, the arena, the objects, the rooms and the
 // Driver, and runs loop. A second one reads the control connection to the device process. It obeys
-// messages that don't need the loop, and hands over the others, whole; the loop answers those
-// between commands. Two more come into play when the loop is held up inside a call of the driver's,
-// which may wait for a stream that waits for the guest: one looks after host functions (package
-// hostfuncs says what it shares with the loop), the other reports a call that never ends
-// (watchdog). Further ones answer other workers (offers), and end a worker that has too much memory
+// messages that don't need the loop, among them other workers' (offers), and has the others handed
+// over, whole; the loop answers those between commands. Two more come into play when the loop is
+// held up inside a call of the driver's, which may wait for a stream that waits for the guest: one
+// looks after host functions (package hostfuncs says what it shares with the loop), the other
+// reports a call that never ends (watchdog). A further one ends a worker that has too much memory
 // (watchdog).
 //
-// The worker has the descriptor of all of the guest's memory, and maps only what it touches
-// (guestmem.NewSparse).
+// The worker knows the guest's memory by numbers, and maps only what it touches, with the device
+// process's leave (guestmem.NewSparse). It receives files from nobody else.
 //
 // # Who may lie
 //

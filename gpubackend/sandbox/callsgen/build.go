@@ -13,6 +13,9 @@ import (
 // anyPID stands for the number of the process in a program. No process has it.
 const anyPID = 0x7ffffffe
 
+// anyControl stands for a worker's connection to the device process. No descriptor has that number.
+const anyControl = 0x7ffffffd
+
 // build makes the program of a role's filter.
 func build(role sandbox.Role) ([]bpf.Instruction, error) {
 	program := seccomp.Program{

@@ -68,16 +68,32 @@ var (
 	}
 )
 
-// ownFile matches calls whose argument n, from 1, is a descriptor of the process's own, or -1. The
-// kernel ignores the upper half of a descriptor.
+// The kernel ignores the upper half of a descriptor.
+const lowerHalf = 1<<32 - 1
+
+var (
+	// byControl matches a worker's connection to the device process, by which alone it may receive
+	// others' files.
+	byControl = seccomp.PerArg{seccomp.MaskedEqual(lowerHalf, anyControl)}
+	// ownButControl matches the others of its own, or -1. That number always is the connection:
+	// none may take its place.
+	ownButControl = seccomp.Or{
+		seccomp.And{
+			seccomp.PerArg{seccomp.MaskedEqual(^uintptr(sandbox.AskedFrom-1), 0)},
+			seccomp.PerArg{seccomp.NotEqual(anyControl)},
+		},
+		seccomp.PerArg{seccomp.MaskedEqual(lowerHalf, lowerHalf)},
+	}
+)
+
+// ownFile matches calls whose argument n, from 1, is a descriptor of the process's own, or -1.
 func ownFile(n int) seccomp.SyscallRule {
-	const half, none = 1<<32 - 1, 1<<32 - 1
 	var own, no seccomp.PerArg
 	for i := range n {
 		own[i], no[i] = seccomp.AnyValue{}, seccomp.AnyValue{}
 	}
-	own[n-1] = seccomp.MaskedEqual(half&^(sandbox.AskedFrom-1), 0)
-	no[n-1] = seccomp.MaskedEqual(half, none)
+	own[n-1] = seccomp.MaskedEqual(lowerHalf&^(sandbox.AskedFrom-1), 0)
+	no[n-1] = seccomp.MaskedEqual(lowerHalf, lowerHalf)
 	return seccomp.Or{own, no}
 }
 
@@ -170,7 +186,11 @@ var calls = []call{
 		file: 1},
 	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole,
 		why: "how much memory and how many processors it has", file: 1},
-	{number: unix.SYS_CLOSE, name: "close", roles: anyRole, why: "files", file: 1},
+	{number: unix.SYS_CLOSE, name: "close", roles: anyRole &^ workers, why: "files"},
+	{
+		number: unix.SYS_CLOSE, name: "close", roles: workers, rule: ownButControl,
+		why: "the same, but for the connection to the device process",
+	},
 	{number: unix.SYS_FSTAT, name: "fstat", roles: anyRole, why: "sizes of memory that arrives"},
 	{number: unix.SYS_FSTATFS, name: "fstatfs", roles: anyRole, why: "whether memory is sealed"},
 	{
@@ -218,8 +238,16 @@ var calls = []call{
 	},
 
 	// Messages and waiting for them.
-	{number: unix.SYS_RECVMSG, name: "recvmsg", roles: anyRole,
+	{number: unix.SYS_RECVMSG, name: "recvmsg", roles: anyRole &^ workers,
 		why: "the device process's messages"},
+	{
+		number: unix.SYS_RECVMSG, name: "recvmsg", roles: workers, rule: byControl,
+		why: "the same, with files, which come by no other way",
+	},
+	{
+		number: unix.SYS_RECVMSG, name: "recvmsg", roles: sandbox.CUDAWorker, answer: unix.EACCES,
+		why: "others' messages, which may have files",
+	},
 	{number: unix.SYS_SENDFILE, name: "sendfile", roles: sandbox.Device,
 		why: "answers to QEMU, in a way that outlives the process"},
 	{number: unix.SYS_SENDMSG, name: "sendmsg", roles: anyRole, why: "answers, files"},
@@ -242,24 +270,14 @@ var calls = []call{
 		rule: sockets,
 	},
 	{
-		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: workers, why: "time limits",
-		rule: sockets,
-	},
-	{
 		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: sandbox.Arbiter,
 		why: "connections of scrapers",
 		rule: seccomp.Or{
 			sockets, seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.IPPROTO_TCP)},
 		},
 	},
-	{number: unix.SYS_SOCKET, name: "socket", roles: workers, why: "offers", rule: local},
-	{number: unix.SYS_BIND, name: "bind", roles: workers, why: "offers of memory and events"},
-	{number: unix.SYS_LISTEN, name: "listen", roles: workers, why: "offers"},
-	{number: unix.SYS_ACCEPT4, name: "accept4", roles: workers | servers,
-		why: "offers; front ends; device processes, scrapers"},
-	{number: unix.SYS_CONNECT, name: "connect", roles: workers, why: "offers of other workers"},
-	{number: unix.SYS_GETEUID, name: "geteuid", roles: workers | sandbox.CUDAMover,
-		why: "whose offers it takes, whose cache it is"},
+	{number: unix.SYS_ACCEPT4, name: "accept4", roles: servers,
+		why: "front ends; device processes, scrapers"},
 	{number: unix.SYS_EVENTFD2, name: "eventfd2",
 		roles: workers | sandbox.CUDAMover | sandbox.Arbiter, why: "wake-ups"},
 	{number: unix.SYS_PPOLL, name: "ppoll", roles: anyRole, why: "waiting for several things"},
@@ -275,6 +293,22 @@ var calls = []call{
 		number: unix.SYS_OPENAT, name: "openat", roles: onCUDA,
 		why: "the GPU's devices, for each mapping; other files by Landlock",
 	},
+	{
+		number: unix.SYS_SOCKET, name: "socket", roles: sandbox.CUDAWorker, answer: unix.EACCES,
+		rule: local, why: "the driver's, for other processes: ours have files of one another",
+	},
+	{
+		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: sandbox.CUDAWorker,
+		answer: unix.EACCES, why: "the same",
+	},
+	{number: unix.SYS_BIND, name: "bind", roles: sandbox.CUDAWorker, answer: unix.EACCES,
+		why: "the same"},
+	{number: unix.SYS_LISTEN, name: "listen", roles: sandbox.CUDAWorker, answer: unix.EACCES,
+		why: "the same"},
+	{number: unix.SYS_ACCEPT4, name: "accept4", roles: sandbox.CUDAWorker, answer: unix.EACCES,
+		why: "the same"},
+	{number: unix.SYS_CONNECT, name: "connect", roles: sandbox.CUDAWorker, answer: unix.EACCES,
+		why: "the same"},
 	{number: unix.SYS_POLL, name: "poll", roles: onCUDA, why: "the driver's threads wait"},
 	{number: unix.SYS_DUP, name: "dup", roles: onCUDA, why: "memory that is shared", file: 1},
 	{number: unix.SYS_PIPE2, name: "pipe2", roles: onCUDA, why: "the driver's threads are woken"},
@@ -302,6 +336,7 @@ var calls = []call{
 	{number: unix.SYS_SYSINFO, name: "sysinfo", roles: onCUDA, why: "the host's memory"},
 	{number: unix.SYS_UNAME, name: "uname", roles: onCUDA, why: "the host's kernel"},
 	{number: unix.SYS_GETUID, name: "getuid", roles: onCUDA, why: "whose cache it is"},
+	{number: unix.SYS_GETEUID, name: "geteuid", roles: onCUDA, why: "the same"},
 	{
 		number: unix.SYS_PRLIMIT64, name: "prlimit64", roles: onCUDA,
 		why: "its own limits, to read",

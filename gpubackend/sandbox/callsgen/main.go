@@ -59,6 +59,9 @@ import "golang.org/x/sys/unix"
 // anyPID stands for the number of the process in a program. No process has it.
 `)
 	fmt.Fprintf(&b, "const anyPID = %#x\n\n", anyPID)
+	b.WriteString("// anyControl stands for a worker's connection to the device process. No " +
+		"descriptor has\n// that number.\n")
+	fmt.Fprintf(&b, "const anyControl = %#x\n\n", anyControl)
 	b.WriteString("// programs are those of the roles' filters.\n" +
 		"var programs = map[Role][]unix.SockFilter{\n")
 	for _, role := range []struct {

@@ -30,8 +30,8 @@ func TestCurrent(t *testing.T) {
 // device process decides for its workers, by ioctl.
 func TestListsAreShort(t *testing.T) {
 	for role, most := range map[sandbox.Role]int{
-		sandbox.SoftWorker: 55, sandbox.SoftMover: 45, sandbox.Device: 46,
-		sandbox.CUDAWorker: 80, sandbox.CUDAMover: 72, sandbox.Arbiter: 50,
+		sandbox.SoftWorker: 48, sandbox.SoftMover: 45, sandbox.Device: 46,
+		sandbox.CUDAWorker: 74, sandbox.CUDAMover: 72, sandbox.Arbiter: 50,
 		sandbox.Keeper: 232, sandbox.StarterProcess: 217,
 	} {
 		seen := map[uintptr]bool{}

@@ -29,7 +29,9 @@ files and requests of its own. None of these calls can make memory executable: t
 libraries are loaded before.
 
 A worker names files of its guest's memory by descriptors from %d on. The device process decides
-on each mapping of them ("asks"). No other call that reaches what a file has may name them.
+on each mapping of them ("asks"). No other call that reaches what a file has may name them. It
+receives files by its connection to the device process alone, so that it can't pass itself, or
+another worker, one of these numbers.
 
 `, sandbox.AskedFrom)
 	table(&b)

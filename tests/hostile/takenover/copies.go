@@ -105,13 +105,18 @@ func (m *mover) send(b []byte, files ...int) {
 
 // answer waits for the mover's answer. false: it has closed the connection, or doesn't answer.
 func (m *mover) answer() (value uint64, is bool) {
-	limit := unix.Timeval{Sec: 30}
-	_ = unix.SetsockoptTimeval(m.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 	b := make([]byte, 64)
-	n, _, err := unix.Recvfrom(m.fd, b, 0)
-	for err == unix.EINTR { // as it has a limit, the kernel doesn't begin it again by itself
-		n, _, err = unix.Recvfrom(m.fd, b, 0)
+	for end := time.Now().Add(30 * time.Second); ; {
+		left := unix.NsecToTimespec(max(0, time.Until(end).Nanoseconds()))
+		n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(m.fd), Events: unix.POLLIN}}, &left, nil)
+		if err == nil && n == 1 {
+			break
+		}
+		if err == nil || err != unix.EINTR {
+			return 0, false
+		}
 	}
+	n, err := unix.Read(m.fd, b)
 	if err != nil || n < 16 {
 		return 0, false
 	}

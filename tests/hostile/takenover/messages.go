@@ -29,7 +29,9 @@ var kinds = []handover.Kind{
 	handover.KindMovedIn, handover.KindGoOn, handover.KindSave, handover.KindSaved,
 	handover.KindTakeOver, handover.KindStands, handover.KindOffer, handover.KindWithdraw,
 	handover.KindWake, handover.KindRoom, handover.KindMover, handover.KindRelease,
-	handover.KindFault, handover.KindConfined, handover.KindGuest, "", "no such kind",
+	handover.KindFault, handover.KindConfined, handover.KindGuest, handover.KindShare,
+	handover.KindUnshare, handover.KindSeek, handover.KindFound, handover.KindGive,
+	handover.KindGiven, "", "no such kind",
 }
 
 // messages are deeds that the device process doesn't expect of a worker that serves a guest.
@@ -40,7 +42,7 @@ func messages() (list []Deed) {
 		}))
 	}
 	huge := strings.Repeat("x", 100_000)
-	return append(list,
+	return append(append(list, shares()...),
 		message("no JSON", func(w *worker) { _ = w.raw([]byte("{")) }),
 		message("nothing", func(w *worker) { _ = w.raw(nil) }),
 		message("as long as one may be", func(w *worker) { _ = w.raw(make([]byte, 1<<17)) }),

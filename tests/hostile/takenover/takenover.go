@@ -43,7 +43,7 @@ type Deed struct {
 // Deeds are all deeds.
 func Deeds() (list []Deed) {
 	for _, part := range [][]Deed{
-		messages(), early(), copies(), withVouchers(), pages(), memory(), mappings(), queue(),
+		messages(), early(), copies(), withVouchers(), pages(), memory(), mappings(), passes(), queue(),
 		calls(), resources(),
 	} {
 		list = append(list, part...)
@@ -98,8 +98,9 @@ type received struct {
 }
 
 // Do does a deed, with the control connection fd. Confine makes the worker give up what it gives up
-// before it serves a guest, and returns what decides on what it maps. Do doesn't return.
-func Do(deed, fd int, confine func() (listener int, err error)) {
+// before it serves a guest, by the number that the connection has then, and returns what decides on
+// what it maps. Do doesn't return.
+func Do(deed, fd int, confine func(control int) (listener int, err error)) {
 	d := Deeds()[deed]
 	control, err := handover.NewConn(os.NewFile(uintptr(fd), "control"))
 	w := &worker{control: control, in: make(chan received, 64)}
@@ -138,8 +139,10 @@ func (w *worker) begin() error {
 
 // confine gives up what a worker gives up, and maps the guest's memory, or what it may map of it if
 // the driver vouches for pages.
-func (w *worker) confine(confine func() (listener int, err error), vouchers bool) error {
-	listener, err := confine()
+func (w *worker) confine(
+	confine func(control int) (listener int, err error), vouchers bool,
+) error {
+	listener, err := confine(w.fd)
 	if err != nil {
 		return err
 	}
