@@ -47,8 +47,8 @@ func New(c Config) *Device {
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
 		ram: ram.New(c.Numbers, c.Reopen, c.Log), exports: exports.New(proclimit.Files())}
 	d.shares = shares.New(shares.Config{Patience: c.Timeouts.Answer / 2, Guard: d.guard})
-	d.mappings = mappings.New(mappings.Config{RAM: d.ram, Run: d.run, Log: d.log,
-		Vouchers: func() uint64 { return d.control.Vouchers() }})
+	d.mappings = mappings.New(mappings.Config{RAM: d.ram, Opens: c.GPU == "cuda", Run: d.run,
+		Log: d.log, Vouchers: func() uint64 { return d.control.Vouchers() }})
 	policy := &c.Settings.Policy
 	d.faults = faults.New(gpusOf(policy), policy.Known(), c.Log)
 	starts := pace.New(float64(c.Settings.Starts), opening.Burst, c.Clock)

@@ -33,6 +33,8 @@ type Config struct {
 	RAM *ram.RAM
 	// Vouchers is where the guest's driver says what is a channel's; 0: nowhere. It doesn't wait.
 	Vouchers func() uint64
+	// Opens says that workers may open some files, as on CUDA.
+	Opens bool
 	// Run runs a part of this package on a goroutine, and survives its faults.
 	Run func(part string, f func())
 	Log *logrus.Entry
@@ -43,6 +45,7 @@ type Mappings struct {
 	Config
 	once sync.Once // somebody was told that nobody is asked
 	all  sync.Once // somebody was told that everything is allowed
+	open sync.Once // or that workers could open the guest's memory
 }
 
 // New returns what decides for a VM's workers.
@@ -92,12 +95,24 @@ func (x *Mappings) decide(w *workers.Worker, listener int, before []uint32) bool
 		case <-x.RAM.Came():
 		case <-w.Exited():
 		}
+		x.sayOpen()
 		if err := g.Serve(); err != nil {
 			w.Log().WithError(err).Warn("a worker can't map anything any more: it is killed")
 			w.Kill()
 		}
 	})
 	return true
+}
+
+// sayOpen says, once, that it doesn't bound all that workers do.
+func (x *Mappings) sayOpen() {
+	if err := x.RAM.Open(); err != nil && x.Opens {
+		x.open.Do(func() {
+			x.Log.WithError(err).Warn("a worker that is taken over can open the VM's memory by " +
+				"its name in /proc: run this service as the front end's user, or give the VM " +
+				"memory that is a file with a name, as on hugetlbfs")
+		})
+	}
 }
 
 // sayNot says, once, why a worker gets the files of the guest's memory.

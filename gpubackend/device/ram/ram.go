@@ -44,6 +44,7 @@ type RAM struct {
 	mapped *guestmem.Memory // nil: none; guarded by mu
 	parts  []part           // of it, with numbers; guarded by mu
 	opened []*os.File       // its files, opened to be read only; guarded by mu
+	open   error            // Open; guarded by mu
 }
 
 // New returns the memory of a guest that has sent none yet. Its files get numbers, unless that is
@@ -76,6 +77,9 @@ func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 	}
 	closeAll(r.opened)
 	r.opened, r.parts = opened, r.partsOf(mapped, opened)
+	if r.numbers != nil {
+		r.open = shutAll(mapped)
+	}
 	select {
 	case <-r.came:
 	default:

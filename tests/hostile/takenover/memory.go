@@ -4,10 +4,15 @@ package takenover
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"runtime"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
 // upper is a bit of a descriptor's upper half, which the kernel ignores.
@@ -157,4 +162,153 @@ func memory() []Deed {
 	}
 	sortByName(list)
 	return list
+}
+
+// passes are ways by which a worker might pass itself, or others, the number by which it may only
+// map the guest's memory: what is received has a number of its own, and could be read and mapped.
+func passes() []Deed {
+	list := []Deed{
+		ofMemory("sends it to itself", func(_ *worker, n uintptr) error {
+			return comesBack(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0))(n)
+		}),
+		ofMemory("sends it to itself, in packets", func(_ *worker, n uintptr) error {
+			return comesBack(unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0))(n)
+		}),
+		ofMemory("receives it with others", func(*worker, uintptr) error {
+			return raw(unix.SYS_RECVMMSG, 0, 0, 0)
+		}),
+		ofMemory("sends it where it listens", func(_ *worker, n uintptr) error {
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+			if err == nil {
+				err = unix.Bind(fd, &unix.SockaddrUnix{Name: "@own"})
+			}
+			if err == nil {
+				err = unix.Connect(fd, &unix.SockaddrUnix{Name: "@own"})
+			}
+			if err != nil {
+				return err
+			}
+			return comesBack([2]int{fd, fd}, nil)(n)
+		}),
+		ofMemory("receives it by the number of its connection", func(w *worker, n uintptr) error {
+			err := unix.Close(w.fd)
+			if err != nil {
+				return err
+			}
+			return comesBack(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0))(n)
+		}),
+		ofMemory("puts a pair in place of its connection", func(w *worker, n uintptr) error {
+			ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			if err == nil {
+				err = unix.Dup3(ends[0], w.fd, 0)
+			}
+			ends[0] = w.fd
+			return comesBack(ends, err)(n)
+		}),
+		{Kind: "memory", Name: "asks for it as what it shares", do: func(w *worker) string {
+			return w.asksItself(w.guest.File)
+		}},
+		{Kind: "memory", Name: "asks for what it shares", do: func(w *worker) string {
+			if w.asksItself(w.files.Kick) == "" {
+				return "it wasn't given: the other deed proves nothing"
+			}
+			return ""
+		}},
+	}
+	for _, name := range names {
+		for _, flags := range []int{unix.O_RDONLY, unix.O_RDWR} {
+			list = append(list, ofMemory(fmt.Sprintf("opens it by %s (%#x)", name("N"), flags),
+				func(_ *worker, n uintptr) error { return reopens(name, int(n), flags) }))
+		}
+	}
+	return append(list, onCUDA(list)...)
+}
+
+// names are those of a descriptor.
+var names = []func(fd any) string{
+	func(fd any) string { return fmt.Sprint("/proc/self/fd/", fd) },
+	func(fd any) string { return fmt.Sprint("/proc/thread-self/fd/", fd) },
+	func(fd any) string { return fmt.Sprintf("/proc/%d/fd/%v", os.Getpid(), fd) },
+	func(fd any) string { return fmt.Sprintf("/proc/%d/fd/%v", unix.Gettid(), fd) },
+	func(fd any) string { return fmt.Sprintf("/proc/self/task/%d/fd/%v", unix.Gettid(), fd) },
+	func(fd any) string { return fmt.Sprint("/dev/fd/", fd) },
+}
+
+// reopens opens a descriptor by its name.
+func reopens(name func(fd any) string, fd, flags int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_, err := unix.Open(name(fd), flags, 0)
+	return err
+}
+
+// onCUDA are the same deeds of a worker on CUDA, which may open some files.
+func onCUDA(list []Deed) (all []Deed) {
+	for _, d := range list {
+		d.CUDA, d.Name = true, d.Name+", on CUDA"
+		all = append(all, d)
+	}
+	return append(all,
+		Deed{Kind: "memory", Name: "opens what is its own, on CUDA", CUDA: true,
+			do: func(*worker) string {
+				if err := reopens(names[0], sealed(4096, 0), unix.O_RDWR); err != nil {
+					return fmt.Sprint(err, ": the other deeds prove nothing")
+				}
+				return ""
+			}},
+		Deed{Kind: "memory", Name: "opens only its name, on CUDA", CUDA: true,
+			do: func(w *worker) string {
+				fd, err := unix.Open(names[0](w.guest.File), unix.O_PATH, 0)
+				if err != nil {
+					return ""
+				}
+				if err := maps(uintptr(fd), 4096, unix.PROT_READ, unix.MAP_SHARED, 0); err == nil {
+					return "it can be mapped"
+				}
+				if _, err := unix.Pread(fd, make([]byte, 1), 0); err == nil {
+					return "it can be read"
+				}
+				for _, flags := range []int{unix.O_RDONLY, unix.O_RDWR} {
+					if reopens(names[0], fd, flags) == nil {
+						return "it can be opened by its name's name"
+					}
+				}
+				return ""
+			}})
+}
+
+// comesBack sends a number by one end of a pair, and receives it by the other one.
+func comesBack(ends [2]int, err error) func(number uintptr) error {
+	return func(number uintptr) error {
+		if err == nil {
+			err = unix.Sendmsg(ends[1], []byte{1}, unix.UnixRights(int(number)), nil, 0)
+		}
+		if err != nil {
+			return err
+		}
+		rights := make([]byte, unix.CmsgSpace(4))
+		_, n, _, _, err := unix.Recvmsg(ends[0], make([]byte, 1), rights, 0)
+		if err == nil && n < len(rights) {
+			err = unix.ENOMSG
+		}
+		return err
+	}
+}
+
+// asksItself asks for what it shares itself, which it gives with a file, and says whether the
+// device process passes that on.
+func (w *worker) asksItself(file int) string {
+	what := []handover.ShareName{{Kind: "memory", Secret: [handover.SecretBytes]byte{1}}}
+	w.say(&handover.Message{Kind: handover.KindShare, Shared: what})
+	w.say(&handover.Message{Kind: handover.KindSeek, Turn: 5, Shared: what})
+	asked, _ := w.await(handover.KindGive)
+	if asked == nil {
+		return ""
+	}
+	w.say(&handover.Message{Kind: handover.KindGiven, Turn: asked.Turn,
+		Files: handover.Files{Object: true}}, file)
+	if found, files := w.await(handover.KindFound); found != nil && len(files) > 0 {
+		return "the device process passes it on"
+	}
+	return ""
 }

@@ -174,3 +174,38 @@ func early() (list []Deed) {
 	sortByName(list)
 	return list
 }
+
+// shares are words about what workers share, which others don't notice.
+func shares() []Deed {
+	named := func(i int) []handover.ShareName {
+		return []handover.ShareName{{Kind: "memory",
+			Secret: [handover.SecretBytes]byte{2, byte(i), byte(i >> 8), byte(i >> 16)}}}
+	}
+	return []Deed{
+		message("shares without end", many(20_000, func(w *worker, i int) {
+			w.say(&handover.Message{Kind: handover.KindShare, Shared: named(i)})
+		})),
+		message("questions without end", many(5_000, func(w *worker, i int) {
+			w.say(&handover.Message{Kind: handover.KindSeek, Turn: uint64(i), Shared: named(i)})
+		})),
+		message("questions that it doesn't answer", many(5_000, func(w *worker, i int) {
+			if i == 0 {
+				w.say(&handover.Message{Kind: handover.KindShare, Shared: named(0)})
+			}
+			w.say(&handover.Message{Kind: handover.KindSeek, Turn: uint64(i), Shared: named(0)})
+		})),
+		message("answers that nobody waits for", many(2_000, func(w *worker, i int) {
+			w.say(&handover.Message{Kind: handover.KindGiven, Turn: uint64(i),
+				Files: handover.Files{Object: true}}, w.files.Kick)
+		})),
+		message("an end of what it never began", func(w *worker) {
+			w.say(&handover.Message{Kind: handover.KindUnshare, Shared: named(7)})
+			w.say(&handover.Message{Kind: handover.KindShare, Over: true})
+		}),
+		message("no question at all, and the longest one", func(w *worker) {
+			w.say(&handover.Message{Kind: handover.KindSeek})
+			w.say(&handover.Message{Kind: handover.KindSeek, Turn: math.MaxUint64,
+				Shared: make([]handover.ShareName, 1000)})
+		}),
+	}
+}

@@ -34,6 +34,8 @@ type Deed struct {
 	Deaf bool
 	// Lies: it lies about device memory. The VM's programs may lack some until that is put right.
 	Lies bool
+	// CUDA: it is confined as a worker on CUDA.
+	CUDA bool
 	// Vouchers: the guest's driver vouches for pages (Vouch).
 	Vouchers bool
 	// do does it, and returns what it has reached that it must not reach. "": nothing.
@@ -43,7 +45,7 @@ type Deed struct {
 // Deeds are all deeds.
 func Deeds() (list []Deed) {
 	for _, part := range [][]Deed{
-		messages(), early(), copies(), withVouchers(), pages(), memory(), mappings(), passes(), queue(),
+		messages(), early(), copies(), withVouchers(), pages(), memory(), mappings(), queue(),
 		calls(), resources(),
 	} {
 		list = append(list, part...)
@@ -98,9 +100,9 @@ type received struct {
 }
 
 // Do does a deed, with the control connection fd. Confine makes the worker give up what it gives up
-// before it serves a guest, by the number that the connection has then, and returns what decides on
-// what it maps. Do doesn't return.
-func Do(deed, fd int, confine func(control int) (listener int, err error)) {
+// before it serves a guest, on CUDA or not, by the number that the connection has then, and returns
+// what decides on what it maps. Do doesn't return.
+func Do(deed, fd int, confine func(cuda bool, control int) (listener int, err error)) {
 	d := Deeds()[deed]
 	control, err := handover.NewConn(os.NewFile(uintptr(fd), "control"))
 	w := &worker{control: control, in: make(chan received, 64)}
@@ -109,7 +111,7 @@ func Do(deed, fd int, confine func(control int) (listener int, err error)) {
 		err = w.begin()
 	}
 	if err == nil {
-		err = w.confine(confine, d.Vouchers)
+		err = w.confine(func() (int, error) { return confine(d.CUDA, w.fd) }, d.Vouchers)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "taken over:", err)
@@ -139,10 +141,8 @@ func (w *worker) begin() error {
 
 // confine gives up what a worker gives up, and maps the guest's memory, or what it may map of it if
 // the driver vouches for pages.
-func (w *worker) confine(
-	confine func(control int) (listener int, err error), vouchers bool,
-) error {
-	listener, err := confine(w.fd)
+func (w *worker) confine(confine func() (listener int, err error), vouchers bool) error {
+	listener, err := confine()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ram
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// A process can open what a descriptor of its own stands for anew, by a name in /proc/self/fd, if
+// the file's permissions let it. Landlock doesn't refuse that for memory without a name. So a
+// worker that may open files, as on CUDA, could have the guest's memory under a descriptor of which
+// nobody knows. That is ruled out by taking all permissions of the memory, also those of its owner:
+// who has a descriptor, or maps it, notices nothing.
+
+// ErrOpen says that a worker that may open files could open the guest's memory.
+var ErrOpen = errors.New("memory without a name, of another user, that all may open")
+
+// shut takes all permissions of memory without a name.
+func shut(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("stat: %w", err)
+	}
+	const others = 0o066
+	if st.Nlink > 0 || st.Mode&0o777 == 0 {
+		return nil
+	}
+	err := unix.Fchmod(fd, 0)
+	switch {
+	case errors.Is(err, unix.EPERM) && st.Mode&others != 0:
+		return fmt.Errorf("%w: user %d, permissions %#o", ErrOpen, st.Uid, st.Mode&0o777)
+	case errors.Is(err, unix.EPERM):
+		return nil
+	case err != nil:
+		return fmt.Errorf("take the permissions of the guest's memory: %w", err)
+	}
+	return nil
+}
+
+// shutAll does so for all files of a memory. The error is that of one that can be opened.
+func shutAll(mem *guestmem.Memory) (err error) {
+	for _, fd := range files(mem) {
+		if e := shut(fd); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// Open says why a worker that may open files could open the guest's memory; nil: it can't, as far
+// as is known.
+func (r *RAM) Open() error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.open
+}
