@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -102,10 +103,14 @@ func (m *Message) packed(fds []int) (b, oob []byte, err error) {
 	return b, oob, nil
 }
 
+// received are buffers for messages, of which decode keeps nothing. Most messages are short.
+var received = sync.Pool{New: func() any { return new([maxMessage]byte) }}
+
 // Receive waits for a message. The caller owns the files.
 func (c *Conn) Receive() (*Message, []int, error) {
-	b := make([]byte, maxMessage)
-	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
+	buffer := received.Get().(*[maxMessage]byte)
+	defer received.Put(buffer)
+	b, oob := buffer[:], make([]byte, unix.CmsgSpace(4*maxFiles))
 	n, oobn, _, _, err := c.c.ReadMsgUnix(b, oob)
 	if err != nil {
 		return nil, nil, err
