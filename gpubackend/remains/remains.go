@@ -70,7 +70,8 @@ const (
 	objects Purpose = workers + wire.MaxChannels
 	pidfds  Purpose = objects + mostObjects
 	asking  Purpose = pidfds + Pidfds
-	end     Purpose = asking + wire.MaxChannels
+	reading Purpose = asking + wire.MaxChannels
+	end     Purpose = reading + MostReading
 )
 
 // Pidfds is how many descriptors of children are kept.
@@ -97,6 +98,13 @@ func ChannelOf(p Purpose) (channel int, is bool) {
 
 // Listener is the place of that by which this process decides on what a channel's worker maps.
 func Listener(channel int) Purpose { return asking + Purpose(channel) }
+
+// MostReading is how many files of the guest's memory are kept, opened to be read only. Most VMs
+// have one.
+const MostReading = 64
+
+// Reading is the place of such a file, by a number below MostReading.
+func Reading(number int) Purpose { return reading + Purpose(number) }
 
 // Object is the place of the file of something that programs have exported, by its number below
 // 256.

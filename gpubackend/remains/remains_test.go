@@ -27,7 +27,7 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("there are %d places, and numbers for %d", end, resumption.MaxOwn)
 	}
 	if Numbers >= State(0) || Listener(0) <= Pidfd(Pidfds-1) ||
-		Listener(wire.MaxChannels-1) >= end {
+		Listener(wire.MaxChannels-1) >= Reading(0) || Reading(MostReading-1) >= end {
 		t.Error("places overlap")
 	}
 	for p := range end {

@@ -57,7 +57,7 @@ const (
 )
 
 // MaxOwn is how many numbers of its own the device has, from 0 on.
-const MaxOwn = 832
+const MaxOwn = 896
 
 // ErrState marks a state that can't be used.
 var ErrState = errors.New("bad state of a process before this one")

@@ -104,10 +104,10 @@ type part struct {
 // file is what a number stands for; -1: nothing of this region.
 func (x *part) file(number uint32) int {
 	switch {
-	case number == x.number:
-		return x.FD
 	case number == x.readNumber && x.toRead != nil:
 		return int(x.toRead.Fd())
+	case number == x.number, number == x.readNumber: // a worker of the previous process may have it
+		return x.FD
 	}
 	return -1
 }
@@ -134,29 +134,18 @@ func (r *RAM) partsOf(mem *guestmem.Memory, opened []*os.File) (parts []part) {
 
 // openToRead opens the files of a memory once more, to be read only: all of them, in the order of
 // handover.Describe, or none, as is said once.
-func (r *RAM) openToRead(mem *guestmem.Memory) (opened []*os.File) {
-	if mem == nil || r.numbers == nil || r.reopen == nil {
+func (r *RAM) openToRead(mem *guestmem.Memory) []*os.File {
+	if mem == nil || r.readers == nil {
 		return nil
 	}
 	_, files := handover.Describe(mem.Regions())
-	for _, fd := range files {
-		file, err := r.reopen(fd)
-		if err != nil {
-			r.once.Do(func() {
-				r.log.WithError(err).Info("a worker can write to what it maps only to read it")
-			})
-			closeAll(opened)
-			return nil
-		}
-		opened = append(opened, file)
+	opened, err := r.readers.All(files)
+	if err != nil {
+		r.once.Do(func() {
+			r.log.WithError(err).Info("a worker can write to what it maps only to read it")
+		})
 	}
 	return opened
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close()
-	}
 }
 
 // told are the regions as processes know them that ask for mappings.

@@ -231,7 +231,7 @@ func TestFilesToRead(t *testing.T) {
 // said once.
 func TestFilesThatCantBeOpenedAgain(t *testing.T) {
 	r, text := newRAM()
-	r.reopen = func(int) (*os.File, error) { return nil, errors.New("no") }
+	r.readers = r.numbers.NewOpened(func(int) (*os.File, error) { return nil, errors.New("no") })
 	for range 2 {
 		r.Put(mapped(t, r))
 	}
@@ -246,7 +246,10 @@ func TestFilesThatCantBeOpenedAgain(t *testing.T) {
 		}
 		return nil
 	}
-	if err := r.Allow(page, by, func(int) error { return nil }); err != nil {
-		t.Error(err)
+	for range 2 {
+		if err := r.Allow(page, by, func(int) error { return nil }); err != nil {
+			t.Errorf("number %d: %v", page.Number, err)
+		}
+		page.Number += 4 // as the previous process has told a worker
 	}
 }

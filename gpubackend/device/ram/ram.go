@@ -35,15 +35,15 @@ import (
 type RAM struct {
 	log     *logrus.Entry
 	numbers *numbering.Numbers // nil: no worker asks
-	reopen  func(fd int) (*os.File, error)
-	once    sync.Once // somebody was told that files can't be opened to be read only
+	readers *numbering.Opened  // its files, opened to be read only; nil: nobody can; Put's
+	once    sync.Once          // somebody was told that files can't be opened to be read only
 	dirty   dirtylog.Switch
 	came    chan struct{} // closed when there is memory
 
 	mu     sync.RWMutex
 	mapped *guestmem.Memory // nil: none; guarded by mu
 	parts  []part           // of it, with numbers; guarded by mu
-	opened []*os.File       // its files, opened to be read only; guarded by mu
+	opened []*os.File       // all of its files, opened to be read only; or none; guarded by mu
 	open   error            // Open; guarded by mu
 }
 
@@ -52,7 +52,11 @@ type RAM struct {
 func New(
 	numbers *numbering.Numbers, reopen func(fd int) (*os.File, error), log *logrus.Entry,
 ) *RAM {
-	return &RAM{log: log, numbers: numbers, reopen: reopen, came: make(chan struct{})}
+	r := &RAM{log: log, numbers: numbers, came: make(chan struct{})}
+	if numbers != nil && reopen != nil {
+		r.readers = numbers.NewOpened(reopen)
+	}
+	return r
 }
 
 // Map maps a front end's memory, which isn't in use before Put.
@@ -75,8 +79,10 @@ func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 	if err := r.numbers.Set(files(mapped)); err != nil {
 		r.log.WithError(err).Error("workers can't map the guest's memory")
 	}
-	closeAll(r.opened)
 	r.opened, r.parts = opened, r.partsOf(mapped, opened)
+	if r.readers != nil {
+		r.readers.Keep(opened)
+	}
 	if r.numbers != nil {
 		r.open = shutAll(mapped)
 	}
