@@ -24,7 +24,8 @@ const (
 	Pages                   // a run of a map
 )
 
-// Reason is by what right a worker maps a range.
+// Reason is by what right a worker maps a range. It says so with each call, and what it says is
+// looked up in the guest's memory.
 type Reason struct {
 	Kind  Kind
 	Chain uint32 // number of its header, for tables, lists and pages
