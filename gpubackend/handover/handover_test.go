@@ -275,3 +275,24 @@ func TestMemoryIsDescribedOnce(t *testing.T) {
 		t.Fatal("a region of a file that is not there")
 	}
 }
+
+// TestNumberedMemory: a memory without files is described by numbers, and known by them.
+func TestNumberedMemory(t *testing.T) {
+	region := guestmem.Region{GuestAddr: 1 << 20, Size: 8192, FD: 20000, FileOffset: 4096}
+	for readFD, want := range map[int]int{30000: 30000, 0: 20000} { // 0: it isn't told
+		m := &Message{Kind: KindGuest, Memory: DescribeNumbered([]guestmem.Numbered{
+			{Region: region, ReadFD: readFD, Piece: 4096, ShrinkSealed: true}})}
+		mem, err := m.Map(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := mem.Numbered()
+		if len(got) != 1 || got[0] != (guestmem.Numbered{Region: region, ReadFD: want, Piece: 4096,
+			ShrinkSealed: true}) {
+			t.Errorf("%+v", got)
+		}
+		if err := mem.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -3,6 +3,7 @@
 package handover
 
 import (
+	"cmp"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -75,7 +76,7 @@ func (m *Message) numbered() (*guestmem.Memory, error) {
 		regions = append(regions, guestmem.Numbered{
 			Region: guestmem.Region{GuestAddr: r.GuestAddr, Size: r.Size, FD: r.File,
 				FileOffset: r.FileOffset},
-			ReadFD: r.ReadFile, Piece: r.Piece, ShrinkSealed: r.Sealed,
+			ReadFD: cmp.Or(r.ReadFile, r.File), Piece: r.Piece, ShrinkSealed: r.Sealed,
 		})
 	}
 	return guestmem.NewNumbered(regions)
