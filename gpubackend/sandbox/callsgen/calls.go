@@ -300,7 +300,7 @@ var calls = []call{
 	},
 	{
 		number: unix.SYS_SOCKET, name: "socket", roles: sandbox.CUDAWorker, answer: unix.EACCES,
-		rule: local, why: "the driver's, for other processes: ours have files of one another",
+		rule: local, why: "those of NVIDIA's driver for other processes, which aren't needed",
 	},
 	{
 		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: sandbox.CUDAWorker,

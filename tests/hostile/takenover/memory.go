@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -217,28 +219,26 @@ func passes() []Deed {
 	}
 	for _, name := range names {
 		for _, flags := range []int{unix.O_RDONLY, unix.O_RDWR} {
-			list = append(list, ofMemory(fmt.Sprintf("opens it by %s (%#x)", name("N"), flags),
+			list = append(list, ofMemory(fmt.Sprintf("opens it by %sN (%#x)", name, flags),
 				func(_ *worker, n uintptr) error { return reopens(name, int(n), flags) }))
 		}
 	}
 	return append(list, onCUDA(list)...)
 }
 
-// names are those of a descriptor.
-var names = []func(fd any) string{
-	func(fd any) string { return fmt.Sprint("/proc/self/fd/", fd) },
-	func(fd any) string { return fmt.Sprint("/proc/thread-self/fd/", fd) },
-	func(fd any) string { return fmt.Sprintf("/proc/%d/fd/%v", os.Getpid(), fd) },
-	func(fd any) string { return fmt.Sprintf("/proc/%d/fd/%v", unix.Gettid(), fd) },
-	func(fd any) string { return fmt.Sprintf("/proc/self/task/%d/fd/%v", unix.Gettid(), fd) },
-	func(fd any) string { return fmt.Sprint("/dev/fd/", fd) },
+// names are those of a descriptor, with P and T in place of the process's and the thread's number.
+var names = []string{
+	"/proc/self/fd/", "/proc/thread-self/fd/", "/proc/P/fd/", "/proc/T/fd/",
+	"/proc/self/task/T/fd/", "/dev/fd/",
 }
 
 // reopens opens a descriptor by its name.
-func reopens(name func(fd any) string, fd, flags int) error {
+func reopens(name string, fd, flags int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	_, err := unix.Open(name(fd), flags, 0)
+	path := strings.NewReplacer("P", strconv.Itoa(os.Getpid()), "T",
+		strconv.Itoa(unix.Gettid())).Replace(name)
+	_, err := unix.Open(path+strconv.Itoa(fd), flags, 0)
 	return err
 }
 
@@ -258,7 +258,7 @@ func onCUDA(list []Deed) (all []Deed) {
 			}},
 		Deed{Kind: "memory", Name: "opens only its name, on CUDA", CUDA: true,
 			do: func(w *worker) string {
-				fd, err := unix.Open(names[0](w.guest.File), unix.O_PATH, 0)
+				fd, err := unix.Open(names[0]+strconv.Itoa(w.guest.File), unix.O_PATH, 0)
 				if err != nil {
 					return ""
 				}
