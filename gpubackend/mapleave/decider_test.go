@@ -176,6 +176,42 @@ func TestDecisions(t *testing.T) {
 	g.Close()
 }
 
+// TestWhatIsAllowedStays: a file that ceases to be the guest's memory while it is decided on a
+// mapping of it is taken back with the next call.
+func TestWhatIsAllowedStays(t *testing.T) {
+	a := mapleavetest.New(t)
+	defer unix.Close(a.Listener)
+	r := newRAM(t, nil)
+	r.may = func(m Mapping) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.gone = map[uint32]bool{asked: true}
+		return true
+	}
+	g, ended := serve(t, a.Listener, r)
+	page := attempt(pageSize, toRead, shared, asked, pageSize)
+	if got := <-a.Try(page); got.Err != nil || got.Found != 1 {
+		t.Errorf("it was allowed: found %d, %v", got.Found, got.Err)
+	}
+	page.FD++
+	if got := <-a.Try(page); got.Err != nil || got.Found != 11 {
+		t.Errorf("another file: found %d, %v", got.Found, got.Err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(asked, &st); err != nil || st.Size != 0 {
+		t.Errorf("it has %d bytes of what is gone, %v", st.Size, err)
+	}
+	for n := range 2 {
+		if err := unix.Close(asked + n); err != nil {
+			t.Error(err)
+		}
+	}
+	if a.End(); <-ended != nil {
+		t.Error("it doesn't see the end")
+	}
+	g.Close()
+}
+
 // TestRights: by what right it maps, as the caller says, is what the policy gets.
 func TestRights(t *testing.T) {
 	a := mapleavetest.New(t)

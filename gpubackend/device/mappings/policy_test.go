@@ -135,7 +135,7 @@ func TestNoChannel(t *testing.T) {
 	r := newRig(t)
 	_, a, d := r.asks(t)
 	got := <-a.Try(by(vouchers.Reason{Kind: vouchers.Headers}, d.Header(3, 1)/page, 1, false))
-	if !errors.Is(got.Err, unix.EACCES) {
+	if !errors.Is(got.Err, unix.EACCES) || r.said(errNoChannel.Error()) != 1 {
 		t.Error(got.Err)
 	}
 }

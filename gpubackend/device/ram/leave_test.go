@@ -133,6 +133,7 @@ func TestWhatHasARun(t *testing.T) {
 		{wire.Run{Address: at - page, Bytes: page}, 16 * page, page, false},
 		{wire.Run{Address: at + size, Bytes: page}, 23 * page, page, false},
 		{wire.Run{Address: at}, 16 * page, page, false},
+		{wire.Run{}, 16 * page, page, false},
 		{wire.Run{Address: at, Bytes: 1<<64 - at}, 16 * page, page, true},
 		{wire.Run{Address: at, Bytes: 1<<64 - at + 1}, 16 * page, page, false},
 		{all, 16 * page, size, true},
