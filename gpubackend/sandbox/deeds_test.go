@@ -312,7 +312,7 @@ var answered = map[string]map[string]func(){
 		"opening a file fails": openFails,
 	}),
 	"mover":          {"opening a file fails": openFails},
-	"worker on CUDA": with(with(mapsAlone, byControl), with(driversCalls, refusedByCUDA)),
+	"worker on CUDA": with(with(mapsAlone, byControl), with(driversCalls, byCUDA)),
 	"mover on CUDA":  driversCalls,
 	"keeper":         with(parentsCalls, map[string]func(){"a namespace": newNamespace}),
 	"starter":        parentsCalls,
@@ -333,14 +333,25 @@ var answered = map[string]map[string]func(){
 	},
 }
 
-// refusedByCUDA are what NVIDIA's driver may try, or glibc.
-var refusedByCUDA = map[string]func(){
-	"a local socket": refusal(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
-	"a name":         refusal(unix.SYS_BIND),
-	"a listener":     refusal(unix.SYS_LISTEN),
-	"accept":         refusal(unix.SYS_ACCEPT4),
-	"a connection":   refusal(unix.SYS_CONNECT),
-	"an option":      refusal(unix.SYS_SETSOCKOPT),
+// byCUDA are what NVIDIA's driver does, or may try, and what glibc may.
+var byCUDA = map[string]func(){
+	"a listener": func() {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
+		}
+		if err == nil {
+			err = unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprint("@deed-", os.Getpid())})
+		}
+		if err == nil {
+			err = unix.Listen(fd, 1)
+		}
+		if err != nil {
+			panic(err)
+		}
+	},
+	"accept":       answer(unix.ENOTSOCK, unix.SYS_ACCEPT4, 2),
+	"a connection": answer(unix.ENOTSOCK, unix.SYS_CONNECT, 2),
 	"receive from others": func() {
 		_ = unix.Sendmsg(control, []byte{1}, unix.UnixRights(2), nil, 0)
 		if _, _, _, _, err := unix.Recvmsg(device, make([]byte, 1), make([]byte, 64),
@@ -435,10 +446,15 @@ var driversCalls = map[string]func(){
 }
 
 func refusal(number uintptr, args ...uintptr) func() {
+	return answer(unix.EACCES, number, args...)
+}
+
+// answer makes a call that has an error for an answer.
+func answer(want unix.Errno, number uintptr, args ...uintptr) func() {
 	return func() {
 		var a [3]uintptr
 		copy(a[:], args)
-		if _, _, err := unix.RawSyscall(number, a[0], a[1], a[2]); err != unix.EACCES {
+		if _, _, err := unix.RawSyscall(number, a[0], a[1], a[2]); err != want {
 			panic(fmt.Sprint("error ", err))
 		}
 	}
