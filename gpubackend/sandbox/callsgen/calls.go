@@ -300,7 +300,7 @@ var calls = []call{
 	},
 	{
 		number: unix.SYS_SOCKET, name: "socket", roles: sandbox.CUDAWorker, rule: local,
-		why: "NVIDIA's driver listens for other processes: without, cuInit answers 304",
+		why: "NVIDIA's driver listens: else cuInit fails",
 	},
 	{
 		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: sandbox.CUDAWorker, rule: sockets,
