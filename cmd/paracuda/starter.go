@@ -103,6 +103,9 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 	if err := sandbox.NotDumpable(); err != nil {
 		return s, err
 	}
+	if err := sandbox.MakeRoom(unix.Stderr); err != nil {
+		log.WithError(err).Debug("workers begin without room for numbers of files")
+	}
 	return s, filterCalls(sandbox.StarterProcess)
 }
 

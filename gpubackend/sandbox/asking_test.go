@@ -4,7 +4,10 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +25,7 @@ func ask() int {
 
 // askBesideAnother has a listener already.
 func askBesideAnother() int {
+	runtime.LockOSThread() // the filter is this thread's
 	if _, err := setFilter(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, []unix.SockFilter{
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}); err != nil {
@@ -29,6 +33,46 @@ func askBesideAnother() int {
 		return 0
 	}
 	return ask()
+}
+
+// roomAsked asks, and prints for how many descriptors its table has room.
+func roomAsked() int {
+	status, err := os.Open("/proc/self/status")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if _, _, err := FilterAsking(SoftWorker, 0); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	text := make([]byte, 1<<14)
+	n, _ := unix.Read(int(status.Fd()), text)
+	fmt.Print(room(text[:n]))
+	leave()
+	return 0
+}
+
+// roomOfChild makes room, and prints for how many descriptors a child's table has room.
+func roomOfChild() int {
+	if err := MakeRoom(unix.Stderr); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	status, err := exec.Command("cat", "/proc/self/status").Output()
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Print(room(status))
+	return 0
+}
+
+// room is what the kernel says of a process's table of descriptors.
+func room(status []byte) string {
+	_, after, _ := strings.Cut(string(status), "FDSize:")
+	size, _, _ := strings.Cut(after, "\n")
+	return strings.TrimSpace(size)
 }
 
 // askWithFewFiles may not have as many descriptors.
@@ -60,6 +104,16 @@ func TestFilterAsking(t *testing.T) {
 		if !strings.HasPrefix(got, "false, ") || !strings.Contains(got, want) ||
 			!strings.HasSuffix(got, ", <nil>") {
 			t.Errorf("%s: %q", deed, got)
+		}
+	}
+}
+
+// TestRoomIsMade: the first file that a device process gives needn't wait for a larger table.
+func TestRoomIsMade(t *testing.T) {
+	for _, deed := range []string{"room asked", "room of child"} {
+		got := run(t, deed, (*exec.Cmd).Start)
+		if size, err := strconv.Atoi(got); err != nil || size <= lastAsked {
+			t.Errorf("%s: the table has room for %q descriptors", deed, got)
 		}
 	}
 }

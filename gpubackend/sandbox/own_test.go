@@ -28,6 +28,8 @@ var ownDeeds = map[string]func() int{
 	"no user namespace": refusedNamespace,
 	"ask":               ask, "ask beside another": askBesideAnother,
 	"ask with few files": askWithFewFiles,
+	"room asked":         roomAsked,
+	"room of child":      roomOfChild,
 }
 
 // keepNothing gives all capabilities up, and looks whether a thread has some.
