@@ -55,9 +55,9 @@ func referenceOf(key string) scalar.Func {
 }
 
 // edges are values worth a test, as bits.
-var edges = []uint64{0, 1, 31, 32, 33, 63, 64, 0x7fffffff, 0x80000000, 0xffffffff, 1<<63 - 1,
-	1 << 63,
-	^uint64(0), 0x3f800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x80000001, 0x4f000000, 0x007fffff,
+var edges = []uint64{0, 1, 2, 31, 32, 33, 63, 64, 0x7fffffff, 0x80000000, 0xffffffff, 1<<63 - 1,
+	1 << 63, ^uint64(0), 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x80000001,
+	0x4f000000, 0xcf000000, 0x007fffff, 0x00800000,
 	math.Float64bits(1), math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)),
 	scalar.NaN64, math.Float64bits(1e300)}
 
