@@ -178,9 +178,13 @@ enum nvml nvlink_field(const struct gpu *g, const struct field_value *f, unsigne
 	const struct paracuda_nvlink *link;
 	enum nvml result;
 
-	if (f->field == LINK_COUNT || f->field == SWITCH_LINK_COUNT) {
-		*value = f->field == LINK_COUNT ? g->nvlinks.count : switch_links(g);
-		return g->nvlinks.count ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
+	if (f->field == LINK_COUNT) {
+		*value = g->nvlinks.count;
+		return *value ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
+	}
+	if (f->field == SWITCH_LINK_COUNT) { /* known even where there are no links */
+		*value = switch_links(g);
+		return NVML_SUCCESS;
 	}
 	if (f->field == SPEED_COMMON) {
 		*value = g->nvlinks.common_speed;

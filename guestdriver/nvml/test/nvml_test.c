@@ -148,6 +148,7 @@ static void nvlink_more(void)
 		{ 147, 0, SUCCESS, 1 },		  { 82, 0, NOT_SUPPORTED, 0 },
 		{ 165, 99, INVALID_ARGUMENT, 0 },
 	};
+	struct field none = { .id = 147, .value = 1 };
 	unsigned has;
 
 	CHECK_IS(SUCCESS, nvmlDeviceGetNvLinkCapability(first, 2, 0, &has));
@@ -164,6 +165,10 @@ static void nvlink_more(void)
 		CHECK_IS(wants[i].result, f.result);
 		CHECK_IS(wants[i].value, (unsigned)f.value);
 	}
+	/* The second GPU has no links, so none to switches, as an H200 without links says. */
+	CHECK_IS(SUCCESS, nvmlDeviceGetFieldValues(second, 1, &none));
+	CHECK_IS(SUCCESS, none.result);
+	CHECK_IS(0, (unsigned)none.value);
 	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyCommonAncestor(first, first, &has));
 	CHECK_IS(0, has);
 	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyCommonAncestor(first, second, &has));
