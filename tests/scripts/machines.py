@@ -169,20 +169,26 @@ class Place:
         self.limit, self.heard = limit, heard
         self.control, self.console = home / "control", home / "console"
         self.log, self.qemu, self.qmp = home / "device.log", None, None
+        self.socket, self.spare = home / "socket", home / "spare"
         home.mkdir()
-        with open(self.log, "w") as log:
-            self.device = subprocess.Popen(
-                [PARACUDA, "device", "--arbiter", "none", "--socket-path", home / "socket",
-                 "--control", self.control, *device], stdout=log, stderr=log, env=ENV)
+        self.serve(device)
         try:
             self.start(home, image, options)
         except BaseException:
             self.leave()
             raise
 
+    def serve(self, options):
+        """Starts a device process."""
+        self.socket.unlink(missing_ok=True)
+        with open(self.log, "a") as log:
+            self.device = subprocess.Popen(
+                [PARACUDA, "device", "--arbiter", "none", "--socket-path", self.socket,
+                 "--control", self.control, *options], stdout=log, stderr=log, env=ENV)
+        until(self.limit, "the device's socket", self.socket.exists)
+
     def start(self, home, image, options):
         boots = "-incoming" not in options
-        until(self.limit, "the device's socket", (home / "socket").exists)
         memory = f"memory-backend-memfd,id=memory,size={MEMORY},share=on"
         with open(home / "qemu.log", "w") as log:
             self.qemu = subprocess.Popen(
@@ -194,7 +200,8 @@ class Place:
                  "-chardev", f"socket,id=serial,server=on,wait=off,path={home / 'line'},"
                  f"logfile={self.console}", "-serial", "chardev:serial",
                  "-qmp", f"unix:{home / 'qmp'},server=on,wait=off",
-                 *device_options(home / "socket"), *options, *["-S"] * boots],
+                 "-qmp", f"unix:{self.spare},server=on,wait=off",  # for commands of paracuda's
+                 *device_options(self.socket), *options, *["-S"] * boots],
                 stdout=log, stderr=log)
         self.qmp = QMP(home / "qmp", self.limit)
         self.line = connect(home / "line", self.limit)
@@ -225,6 +232,10 @@ class Place:
         if self.qemu:
             self.qemu.kill()
             self.qemu.wait()
+        self.end_device()
+
+    def end_device(self):
+        """Waits for the device process's end, and ends it if need be."""
         for end, seconds in [(lambda: None, 2), (self.device.terminate, 30), (self.device.kill, 5)]:
             try:
                 end()
