@@ -42,6 +42,9 @@ func setting(name, otherwise string) string {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if !atNight { // packages are compressed as little as xz can, which takes a third of the time
+		_ = os.Setenv("XZ_LEVEL", "0")
+	}
 	if testing.Short() {
 		fmt.Println("-short: no VM is booted")
 	} else if err := prepare(); err != nil {
