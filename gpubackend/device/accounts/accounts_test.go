@@ -201,6 +201,7 @@ func TestLinesOfNobody(t *testing.T) {
 // when it serves.
 func TestContextsAreMeasured(t *testing.T) {
 	r := newRig(t)
+	r.driver.pid = 7 // set before it is asked
 	warm := newProcess(7)
 	r.Ready(warm) // one that has ended by then
 	r.Began(warm)
@@ -213,7 +214,6 @@ func TestContextsAreMeasured(t *testing.T) {
 	if !counted.Account(gpu).Take(ledger.Contexts, 100) {
 		t.Fatal("it takes nothing")
 	}
-	r.driver.pid = 7
 	looks := func(driver uint64) uint64 {
 		r.driver.bytes.Store(driver)
 		asked := r.driver.asked.Load()
@@ -234,13 +234,13 @@ func TestContextsAreMeasured(t *testing.T) {
 // TestAudit: the one is told to end for which the driver has too much, and nobody else.
 func TestAudit(t *testing.T) {
 	r := newRig(t)
+	r.driver.pid = 7 // set before it is asked
 	liar, honest, unknown := newProcess(7), newProcess(8), newProcess(0)
 	r.SetBounds(10<<20, 0)
 	for _, p := range []*process{liar, honest, unknown} {
 		r.Began(p)
 		r.serve(t, p)
 	}
-	r.driver.pid = 7
 	r.driver.bytes.Store(10<<20 + tolerance)
 	asked := r.driver.asked.Load()
 	r.eventually(t, "it is asked again", func() bool { return r.driver.asked.Load() > asked+5 })
