@@ -50,6 +50,8 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/no-gpu.md", "nvcc -cudart static", "tests/soft_test.go", ""},
 	{"docs/no-gpu.md", "check:", "tests/soft_test.go", ""},
 	{"docs/no-gpu.md", "paracuda-soft-*/run make", "tests/soft_test.go", ""},
+	{"docs/operation.md", "paracuda device --socket-path", "", "needs a host with GPUs, where " +
+		"tests/bundle/gpus names them in each way"},
 	{"docs/operation.md", "[Service]", "tests/attach_test.go", ""},
 	{"docs/performance.md", "./bench copy", "", "measures, on a GPU host"},
 	{"docs/programs.md", "make gpu-bundle  ", "", "needs a GPU host"},
