@@ -29,19 +29,37 @@ func TestNamedGPUs(t *testing.T) {
 func TestTwoGPUs(t *testing.T) {
 	t.Parallel()
 	all := slices.DeleteFunc(readPrograms(t), func(p program) bool {
-		return !p.has("two") || p.has("gpu")
+		return !p.has("two") || p.has("gpu") || p.has("apart")
 	})
-	inEach(t, func(t *testing.T, vm frontEnd) {
-		var jobs []job
-		for _, p := range all {
-			file := filepath.Join(programs, p.file)
-			jobs = append(jobs, job{p.id(), vm.limit, append([]string{file}, p.args...)})
-		}
-		got := vm.batch(t, jobs, "--gpu", "soft:2")
-		for _, p := range all {
-			t.Run(p.id(), func(t *testing.T) { p.check(t, got, p.id()) })
-		}
+	inEach(t, func(t *testing.T, vm frontEnd) { runEach(t, vm, all, "--gpu", "soft:2") })
+}
+
+// TestGPUsApart: where GPUs don't reach each other, programs are told so, copies go on, and a
+// kernel that reaches over faults.
+func TestGPUsApart(t *testing.T) {
+	t.Parallel()
+	all := slices.DeleteFunc(readPrograms(t), func(p program) bool {
+		return !p.has("apart") && p.id() != "peerfault"
 	})
+	if len(all) != 2 {
+		t.Fatalf("programs.txt has %d of apart and peerfault, want both", len(all))
+	}
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
+		runEach(t, vm, all, "--gpu", "soft:2", "--set", "soft-peers=off")
+	})
+}
+
+// runEach runs programs in a VM, and checks how each ended.
+func runEach(t *testing.T, vm frontEnd, all []program, options ...string) {
+	var jobs []job
+	for _, p := range all {
+		file := filepath.Join(programs, p.file)
+		jobs = append(jobs, job{p.id(), vm.limit, append([]string{file}, p.args...)})
+	}
+	got := vm.batch(t, jobs, options...)
+	for _, p := range all {
+		t.Run(p.id(), func(t *testing.T) { p.check(t, got, p.id()) })
+	}
 }
 
 // TestGangsTakeTurns: kernels on two GPUs that wait for one another get their turns together, while
@@ -152,6 +170,11 @@ func TestJoinedGPUs(t *testing.T) {
 				"topo -p2p a": `(?m)^ GPU7(\s+OK){7}\s+X\s*\n`,
 				"topo -p2p r": `(?m)^ GPU0\s+X(\s+OK){7}\s*\n`,
 			},
+			"soft:2 --set soft-peers=off": {
+				"topo -m":     `(?m)^GPU0\s+X\s+SYS\s`,
+				"topo -p2p r": `(?m)^ GPU0\s+X\s+NS\s*\n`,
+				"topo -p2p n": `(?m)^ GPU0\s+X\s+NS\s*\n`,
+			},
 		} {
 			var jobs []job
 			id := strings.NewReplacer(" ", "")
@@ -159,7 +182,7 @@ func TestJoinedGPUs(t *testing.T) {
 				jobs = append(jobs,
 					job{id.Replace(args), vm.limit, append([]string{smi}, strings.Fields(args)...)})
 			}
-			got := vm.batch(t, jobs, "--gpu", gpus)
+			got := vm.batch(t, jobs, strings.Fields("--gpu "+gpus)...)
 			for args, want := range runs {
 				o, ran := got[id.Replace(args)]
 				if !ran || o.exit != 0 || o.stderr != "" ||

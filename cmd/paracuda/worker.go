@@ -133,7 +133,8 @@ func newDriver(
 	switch gpu {
 	case gpuSoft:
 		o := soft.Options{
-			GPUs: p.SoftGPUs, Memory: p.SoftMemory, HostMemory: host, Accounts: accounts,
+			GPUs: p.SoftGPUs, Apart: p.SoftApart, Memory: p.SoftMemory, HostMemory: host,
+			Accounts: accounts,
 		}
 		d := soft.New(o)
 		d.Lose(p.SoftLost - 1)

@@ -185,6 +185,7 @@ type Policy struct {
 	SoftMemory    uint64 // of each of SoftGPUs
 	SoftGPUs      int    // 0: one
 	SoftLost      int    // software GPU SoftLost-1 is off the bus; 0: none is
+	SoftApart     bool   // software GPUs don't reach each other's memory
 	AllowPageable bool
 	// the VM's GPUs as the host describes them, of which a worker takes their NVLinks; they stay
 	// the same, so that policies can be compared

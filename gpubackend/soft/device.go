@@ -33,8 +33,11 @@ import (
 
 // Options describe a device. The zero value is a usable one.
 type Options struct {
-	// GPUs is how many there are, one if 0. Each reaches the memory of all.
+	// GPUs is how many there are, one if 0. Each may reach the memory of all.
 	GPUs int
+	// Apart says that none reaches the memory of another, as on hosts whose GPUs can't: copies go
+	// from one to the other all the same. It is for tests.
+	Apart bool
 	// Memory is the size of each GPU's memory, 2 GiB if 0.
 	Memory uint64
 	// Base is the first address of device memory, Window how many addresses each GPU has; devmem's
@@ -124,6 +127,7 @@ func New(o Options) *Device {
 	d.Buffer = output.NewBuffer(o.HostMemory)
 	d.Contexts = contexts.New(contexts.Options{
 		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: o.Memory,
+		Apart: o.Apart,
 		Hooks: contexts.Hooks{
 			Take:   func(gpu int) bool { return d.TakeContext(gpu) },
 			Give:   func(gpu int) { d.GiveContext(gpu) },
@@ -277,7 +281,7 @@ func (d *Device) inventory() *gpubackend.Inventory {
 			Multiprocessors: o.Multiprocessors,
 		}
 	}
-	s := chip.Inventory(o.Base, uint64(len(list))*o.Window, list)
+	s := chip.Inventory(o.Base, uint64(len(list))*o.Window, list, o.Apart)
 	for range list {
 		s.Memory = append(s.Memory, o.Memory)
 	}

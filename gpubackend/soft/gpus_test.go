@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // newTwo opens two GPUs, and returns their primary contexts.
@@ -308,5 +309,49 @@ func TestPoolAccess(t *testing.T) {
 	reached(true)
 	for _, pair := range [][2]uint64{{0, 0}, {2, 0}, {0, 2}} {
 		want(t, d.PoolAccess(pair[0], pair[1], 3), gpubackend.InvalidDevice)
+	}
+}
+
+// TestGPUsApart: where GPUs don't reach each other, every way to have it so is refused, and copies
+// go on.
+func TestGPUsApart(t *testing.T) {
+	d, x := newTwo(t, Options{Apart: true})
+	for i, p := range d.inventory().Pair {
+		if p != (wire.InventoryPair{}) {
+			t.Errorf("pair %d: %+v, want no access and no links", i, p)
+		}
+	}
+	if n := d.inventory().Device[0].Nvlinks; n != 0 {
+		t.Errorf("%d links, want none", n)
+	}
+	first := alloc(t, d, 4096)
+	ok(t, d.MemsetD32Async(first, 7, 1, 0))
+	synchronize(t, d)
+	ok(t, d.SetCurrent(x[1]))
+	second := alloc(t, d, 4096)
+	want(t, d.CtxEnablePeerAccess(x[0], 0), gpubackend.PeerAccessUnsupported)
+	want(t, d.PoolAccess(0, 1, gpubackend.AccessReadWrite), gpubackend.PeerAccessUnsupported)
+
+	const bytes = gpubackend.Granularity
+	addr := d.options.Base - 4*bytes
+	ok(t, d.Reserve(addr, bytes))
+	m, result := d.CreateMemory(bytes, 1, 0)
+	ok(t, result)
+	ok(t, d.MapMemory(addr, bytes, m))
+	ok(t, d.Protect(addr, bytes, 1, gpubackend.AccessReadWrite))
+	want(t, d.Protect(addr, bytes, 0, gpubackend.AccessRead), gpubackend.InvalidDevice)
+	ok(t, d.Protect(addr, bytes, 0, gpubackend.AccessNone))
+	for _, there := range []uint64{second, addr} {
+		if _, _, _, reached := d.Space().View(0).Lookup(there); reached {
+			t.Errorf("GPU 0 reaches %#x", there)
+		}
+	}
+	ok(t, d.UnmapMemory(addr, bytes))
+	ok(t, d.Unreserve(addr, bytes))
+	ok(t, d.ReleaseMemory(m))
+	ok(t, d.MemcpyDtoDAsync(second, first, 4, 0))
+	synchronize(t, d)
+	if got := read(t, d, second, 4); got[0] != 7 {
+		t.Errorf("got %d, want 7", got[0])
 	}
 }

@@ -228,3 +228,11 @@ func getSoftLost(s *Settings) string {
 	}
 	return strconv.Itoa(s.Policy.SoftLost - 1)
 }
+
+func setSoftPeers(s *Settings, v string) error {
+	reach, err := onOff(v)
+	s.Policy.SoftApart = err == nil && !reach
+	return err
+}
+
+func getSoftPeers(s *Settings) string { return sayOnOff(!s.Policy.SoftApart) }

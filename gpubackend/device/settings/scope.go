@@ -10,13 +10,14 @@ import (
 // lateKeys are for things that a program's worker does once, as it starts.
 var lateKeys = map[string]bool{
 	"staging": true, "soft-memory": true, "graph-replay": true, "allow-pageable-access": true,
-	"movable-code": true, "other-gpu": true,
+	"movable-code": true, "other-gpu": true, "soft-peers": true,
 }
 
 // gpuKeys hold for one kind of GPU only.
 var gpuKeys = map[string]struct{ gpu, why string }{
 	"soft-memory":  {"soft", "a real GPU has its own: memory=SIZE gives the VM less"},
 	"soft-lost":    {"soft", "a real GPU is lost by itself"},
+	"soft-peers":   {"soft", "whether real GPUs reach one another is the host's matter"},
 	"other-gpu":    {"cuda", "software GPUs are all the same"},
 	"movable-code": {"cuda", "the software GPU always does so"},
 	"allow-pageable-access": {"cuda",

@@ -228,6 +228,9 @@ var keys = append([]setting{
 		size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
 	{"soft-lost", "off|N", "let software GPU N fall off the bus, to try what programs do then",
 		reading{setSoftLost, getSoftLost}},
+	{"soft-peers", "on|off",
+		"off: software GPUs don't reach one another's memory, to try what programs do then",
+		reading{setSoftPeers, getSoftPeers}},
 	{"allow-pageable-access", "on|off",
 		"run on GPUs that reach pageable memory (HMM, ATS), although a guest's kernels then " +
 			"reach the worker's own memory", reading{setPageable, getPageable}},

@@ -41,7 +41,7 @@ func TestVisibleDevices(t *testing.T) {
 func TestInventory(t *testing.T) {
 	id := Identity{UUID: DefaultUUID, Bus: 1, Memory: 1 << 30, Multiprocessors: 3}
 	other := Identity{UUID: NumberedUUID(1), Bus: 2, Memory: 2 << 30, Multiprocessors: 3}
-	s := Inventory(1<<40, 1<<36, []Identity{id, other})
+	s := Inventory(1<<40, 1<<36, []Identity{id, other}, false)
 	if s.Devices != 2 || len(s.Device) != 2 || s.WindowBase != 1<<40 || s.WindowBytes != 1<<36 {
 		t.Fatalf("inventory %+v", s.Inventory)
 	}

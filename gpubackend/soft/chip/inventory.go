@@ -38,8 +38,9 @@ type Identity struct {
 	Multiprocessors int
 }
 
-// Inventory describes the GPUs of a process, whose memory is at these addresses.
-func Inventory(base, window uint64, gpus []Identity) *gpubackend.Inventory {
+// Inventory describes the GPUs of a process, whose memory is at these addresses. GPUs that are
+// apart aren't joined by links, and don't reach the memory of one another.
+func Inventory(base, window uint64, gpus []Identity, apart bool) *gpubackend.Inventory {
 	s := &gpubackend.Inventory{
 		Inventory: wire.Inventory{
 			DriverVersion: driverVersion, Devices: uint32(len(gpus)), WindowBase: base,
@@ -50,16 +51,19 @@ func Inventory(base, window uint64, gpus []Identity) *gpubackend.Inventory {
 	for i := range gpus {
 		gpus[i].describe(&s.Device[i])
 		for j := range gpus {
-			s.Pair = append(s.Pair, way(i, j))
+			s.Pair = append(s.Pair, way(i == j || apart))
 		}
 	}
-	hostgpus.DescribeWays(s.Device, s.Pair, joined(s.Device))
+	if !apart {
+		hostgpus.DescribeWays(s.Device, s.Pair, joined(s.Device))
+	}
 	return s
 }
 
-// way describes one GPU's access to the memory of another, which is memory of the same process.
-func way(from, to int) (p wire.InventoryPair) {
-	if from != to {
+// way describes one GPU's access to the memory of another, which is memory of the same process. It
+// has none to its own as another's.
+func way(none bool) (p wire.InventoryPair) {
+	if !none {
 		p.Access, p.Atomics, p.Arrays, p.Atomic = 1, 1, 1, atomics
 	}
 	return p

@@ -82,7 +82,9 @@ type Options struct {
 	Output    *output.Buffer
 	// Memory is the size of a GPU's memory: no heap and no buffer is larger.
 	Memory uint64
-	Hooks  Hooks
+	// Apart says that no GPU reaches the memory of another.
+	Apart bool
+	Hooks Hooks
 }
 
 // Contexts are those of a device, the current one among them.

@@ -7,6 +7,9 @@ import "github.com/paracuda/paracuda/gpubackend"
 // Kernels are told apart by their GPU alone: when one context gets access to another GPU's memory,
 // all contexts of its own GPU have it.
 
+// MayReach says whether kernels of one GPU may be given the memory of another, or its own.
+func (x *Contexts) MayReach(from, of int) bool { return from == of || !x.options.Apart }
+
 // CtxEnablePeerAccess implements gpubackend.Driver.
 func (x *Contexts) CtxEnablePeerAccess(h gpubackend.Context, flags uint64) gpubackend.Result {
 	c, peer, result := x.peer(h)
@@ -15,7 +18,7 @@ func (x *Contexts) CtxEnablePeerAccess(h gpubackend.Context, flags uint64) gpuba
 		return result
 	case flags != 0:
 		return gpubackend.InvalidValue
-	case c.GPU == peer.GPU:
+	case c.GPU == peer.GPU || !x.MayReach(c.GPU, peer.GPU):
 		return gpubackend.PeerAccessUnsupported
 	case x.peers.Has(c, peer):
 		return gpubackend.PeerAccessAlreadyEnabled

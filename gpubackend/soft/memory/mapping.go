@@ -185,12 +185,14 @@ func (m *Memory) MapMemory(addr, bytes uint64, h gpubackend.Memory) gpubackend.R
 	if m.space.MapFile(p.file, addr, bytes) != nil {
 		return gpubackend.OutOfMemory
 	}
+	m.mapped[addr] = p.gpu
 	return gpubackend.Success
 }
 
 // UnmapMemory implements gpubackend.Driver. Work that comes too late finds no region.
 func (m *Memory) UnmapMemory(addr, bytes uint64) gpubackend.Result {
 	m.space.Withdraw(addr)
+	delete(m.mapped, addr)
 	if space.ReserveAgain(addr, bytes) != nil {
 		return gpubackend.OutOfMemory
 	}
@@ -201,6 +203,10 @@ func (m *Memory) UnmapMemory(addr, bytes uint64) gpubackend.Result {
 func (m *Memory) Protect(addr, bytes, device, access uint64) gpubackend.Result {
 	if result := m.options.Contexts.CheckDevice(device); result != gpubackend.Success {
 		return result
+	}
+	if gpu, ok := m.mapped[addr]; ok && access != gpubackend.AccessNone &&
+		!m.options.Contexts.MayReach(int(device), gpu) {
+		return gpubackend.InvalidDevice
 	}
 	m.space.Protect(addr, bytes, int(device), access != gpubackend.AccessNone,
 		access == gpubackend.AccessReadWrite)

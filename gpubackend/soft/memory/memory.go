@@ -50,6 +50,7 @@ type Memory struct {
 	numbers     []int                 // of each GPU, among the VM's
 	files       int                   // memory without an address
 	created     map[uint64]*physical  // such of CreateMemory, by the addresses of its segments
+	mapped      map[uint64]int        // GPUs whose memory MapMemory mapped, by address
 	peers       *peers.GPUs           // which GPUs reach the memory of others
 	restorer    layout.Restorer       // of the heaps, while they are made what others were
 }
@@ -59,6 +60,7 @@ func New(o Options) *Memory {
 	m := &Memory{
 		options: o, allocations: make(map[uint64]allocation), freeing: make(map[uint64]uint64),
 		created: make(map[uint64]*physical),
+		mapped:  make(map[uint64]int),
 		freed:   o.Scheduler.NewReturned(),
 	}
 	m.peers = peers.NewGPUs(func(from, of int, reaches bool) gpubackend.Result {
@@ -101,6 +103,7 @@ func (m *Memory) Close() {
 		unix.Close(p.file)
 	}
 	clear(m.created)
+	clear(m.mapped)
 	m.files = 0
 	m.space.Close()
 	m.space = nil

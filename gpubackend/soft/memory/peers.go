@@ -21,6 +21,9 @@ func (m *Memory) PoolAccess(device, of, access uint64) gpubackend.Result {
 	if device == of {
 		return gpubackend.InvalidDevice
 	}
+	if !m.options.Contexts.MayReach(int(device), int(of)) {
+		return gpubackend.PeerAccessUnsupported
+	}
 	m.Connect(int(device), int(of), access != gpubackend.AccessNone)
 	return gpubackend.Success
 }
