@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CuPy with two GPUs in one process: memory, streams and events of each, copies, and kernels that
-reach the other's memory."""
+"""CuPy with all GPUs in one process, two at least: memory, streams and events of each, copies, and
+kernels that reach the others' memory."""
 
 from sections import imported, run, section
 
@@ -14,6 +14,8 @@ extern "C" __global__ void add(float *to, const float *from, float more, int n) 
     if (i < n) to[i] = from[i] + more;
 }""", "add")
 N = 1 << 20
+GPUS = cupy.cuda.runtime.getDeviceCount()
+PAIRS = [(i, j) for i in range(GPUS) for j in range(GPUS) if i != j]
 
 
 def on(gpu):
@@ -22,29 +24,30 @@ def on(gpu):
 
 
 def synchronize():
-    for gpu in range(cupy.cuda.runtime.getDeviceCount()):
+    for gpu in range(GPUS):
         cupy.cuda.Device(gpu).synchronize()
 
 
 @section("devices")
 def devices():
-    can = [cupy.cuda.runtime.deviceCanAccessPeer(i, 1 - i) for i in range(2)]
-    return [cupy.cuda.runtime.getDeviceCount(), *can]
+    return [GPUS, *(cupy.cuda.runtime.deviceCanAccessPeer(i, j) for i, j in PAIRS)]
 
 
 @section("memory of each GPU")
 def memory():
-    a, b = on(0), on(1)
-    return [a.device.id, b.device.id, a.data.device_id, b.data.device_id,
-            float(a[0]), float(b[0])]
+    all_of_them = [on(gpu) for gpu in range(GPUS)]
+    return [*(a.device.id for a in all_of_them), *(a.data.device_id for a in all_of_them),
+            *(float(a[0]) for a in all_of_them)]
 
 
 @section("copies from GPU to GPU", repeat=2)
 def copies():
-    a = on(0)
-    with cupy.cuda.Device(1):
-        b = cupy.asarray(a)  # is on the current GPU
-        b += 1
+    b = on(0)
+    for gpu in range(1, GPUS):
+        with cupy.cuda.Device(gpu):
+            b = cupy.asarray(b)  # is on the current GPU
+            b += 1
+        synchronize()
     with cupy.cuda.Device(0):
         c = cupy.empty(N, cupy.float32)
         c.data.copy_from_device_async(b.data, c.nbytes, cupy.cuda.Stream.null)
@@ -54,38 +57,42 @@ def copies():
 
 @section("a kernel that reads and writes the other's memory", repeat=2)
 def reach():
-    for i in range(2):
+    for i, j in PAIRS:
         with cupy.cuda.Device(i):
             try:
-                cupy.cuda.runtime.deviceEnablePeerAccess(1 - i)
+                cupy.cuda.runtime.deviceEnablePeerAccess(j)
             except cupy.cuda.runtime.CUDARuntimeError as e:
                 if "AlreadyEnabled" not in str(e):
                     raise
-    a, b = on(0), on(1)
+    a, *others = [on(gpu) for gpu in range(GPUS)]
     synchronize()
-    with cupy.cuda.Device(0):
-        add((N // 256,), (256,), (a, b, cupy.float32(5), cupy.int32(N)))
-        add((N // 256,), (256,), (b, a, cupy.float32(5), cupy.int32(N)))
-        synchronize()
-        first = float(a[7])
-    with cupy.cuda.Device(1):
-        return [first, float(b[7]), float(b[-1])]
+    values = []
+    for gpu, b in enumerate(others, 1):
+        with cupy.cuda.Device(0):
+            add((N // 256,), (256,), (a, b, cupy.float32(5), cupy.int32(N)))
+            add((N // 256,), (256,), (b, a, cupy.float32(5), cupy.int32(N)))
+            synchronize()
+            values.append(float(a[7]))
+        with cupy.cuda.Device(gpu):
+            values += [float(b[7]), float(b[-1])]
+    return values
 
 
 @section("streams and events of both", repeat=2)
 def order():
     streams, events = [], []
-    for i in range(2):
+    for i in range(GPUS):
         with cupy.cuda.Device(i):
             streams.append(cupy.cuda.Stream(non_blocking=True))
             events.append(cupy.cuda.Event(disable_timing=True))
     x = on(1)
     synchronize()
     for i in range(20):
-        with cupy.cuda.Device(i % 2), streams[i % 2]:
+        gpu = i % GPUS
+        with cupy.cuda.Device(gpu), streams[gpu]:
             add((N // 256,), (256,), (x, x, cupy.float32(1), cupy.int32(N)))
-            events[i % 2].record(streams[i % 2])
-        streams[1 - i % 2].wait_event(events[i % 2])
+            events[gpu].record(streams[gpu])
+        streams[(gpu + 1) % GPUS].wait_event(events[gpu])
     synchronize()
     with cupy.cuda.Device(1):
         return [float(x[0]), float(x[-1])]
@@ -94,7 +101,7 @@ def order():
 @section("a matrix product on each", tolerance=1e-3, repeat=2)
 def products():
     values = []
-    for i in range(2):
+    for i in range(GPUS):
         with cupy.cuda.Device(i):
             cupy.random.seed(3)
             a = cupy.random.standard_normal((512, 512), dtype=cupy.float32)

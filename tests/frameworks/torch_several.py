@@ -2,10 +2,10 @@
 """Usage: torch_several.py [shm|sockets]
        torch_several.py remote RANK ADDRESS PORT
 
-torch.distributed with nccl, a process for each of two GPUs: collectives, send and recv, DDP, FSDP,
-tensor parallel, a pipeline, a tensor that the other process opens, and the way that NCCL takes. Of
-the two processes the first reports. With shm NCCL goes through /dev/shm, since P2P is off; with
-sockets it goes through TCP, as between two machines. No multicast object is made.
+torch.distributed with nccl, a process for each GPU, two at least: collectives, send and recv, DDP,
+FSDP, tensor parallel, a pipeline, a tensor that the other processes open, and the way that NCCL
+takes. Of the processes the first reports. With shm NCCL goes through /dev/shm, since P2P is off;
+with sockets it goes through TCP, as between machines. No multicast object is made.
 
 With remote it is one of two processes on two machines, or in two VMs, each with one GPU. RANK is 0
 or 1; both are given an address of the first one, and a free port there.
@@ -22,6 +22,7 @@ import tempfile
 from datetime import timedelta
 from multiprocessing.reduction import ForkingPickler
 
+from gpucount import gpu_count
 from sections import imported, report, run, section
 
 WAYS = {
@@ -29,12 +30,14 @@ WAYS = {
     "shm": {"NCCL_P2P_DISABLE": "1"},
     "sockets": {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NET": "Socket"},
 }
-WORLD = 2
 LIMIT = 100  # seconds
 
 
 def lead():
-    """Starts the two processes, and reports how they ended and which way NCCL took."""
+    """Starts the processes, and reports how they ended and which way NCCL took."""
+    world = gpu_count()
+    if world < 2:
+        sys.exit("torch_several: there are not two GPUs")
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -43,7 +46,8 @@ def lead():
                    NCCL_DEBUG_FILE=f"{folder}/%p", TORCH_SYMM_MEM_DISABLE_MULTICAST="1",
                    **WAYS[" ".join(sys.argv[1:])])
         ranks = [subprocess.Popen([sys.executable, __file__],
-                                  env=env | {"SEVERAL": f"{i} {port}"}) for i in range(WORLD)]
+                                  env=env | {"SEVERAL": f"{i} {world} {port}"})
+                 for i in range(world)]
         codes = []
         for r in ranks:
             try:
@@ -54,15 +58,17 @@ def lead():
         log = "".join(open(f, errors="replace").read() for f in glob.glob(f"{folder}/*"))
         ways = sorted(set(re.findall(r"via (\S+)", log)))
         report("the way", ways, error=None if ways else "NCCL's log doesn't say")
-        report("both end well", codes, error=None if codes == [0, 0] else f"{codes}")
-        if codes != [0, 0]:
+        good = codes == [0] * world
+        report(f"{'both' if world == 2 else 'all'} end well", codes,
+               error=None if good else f"{codes}")
+        if not good:
             print("\n".join(log.splitlines()[-40:]), file=sys.stderr)
             sys.exit(1)
 
 
 if len(sys.argv) == 5 and sys.argv[1] == "remote" and sys.argv[2] in ("0", "1"):
     os.environ |= WAYS["sockets"] | {"NCCL_NVLS_ENABLE": "0"}
-    os.environ["SEVERAL"] = f"{sys.argv[2]} {sys.argv[4]} {sys.argv[3]}"
+    os.environ["SEVERAL"] = f"{sys.argv[2]} 2 {sys.argv[4]} {sys.argv[3]}"
 elif "SEVERAL" not in os.environ:
     if __name__ != "__main__" or " ".join(sys.argv[1:]) not in WAYS:
         sys.exit(__doc__)
@@ -73,8 +79,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-RANK, PORT, *HOST = os.environ["SEVERAL"].split()
-RANK, REMOTE = int(RANK), bool(HOST)
+RANK, WORLD, PORT, *HOST = os.environ["SEVERAL"].split()
+RANK, WORLD, REMOTE = int(RANK), int(WORLD), bool(HOST)
+LAST, BEFORE, AFTER = WORLD - 1, (RANK - 1) % WORLD, (RANK + 1) % WORLD
 DEVICE = torch.device("cuda", 0 if REMOTE else RANK)
 if RANK:
     sys.stdout = open(os.devnull, "w")
@@ -87,7 +94,8 @@ STORE = dist.TCPStore(HOST[0] if REMOTE else "127.0.0.1", int(PORT), WORLD, RANK
 def init():
     dist.init_process_group("nccl", store=STORE, rank=RANK, world_size=WORLD, device_id=DEVICE,
                             timeout=timedelta(seconds=60))
-    peers = [] if REMOTE else [torch.cuda.can_device_access_peer(i, 1 - i) for i in range(2)]
+    peers = [] if REMOTE else [torch.cuda.can_device_access_peer(i, j) for i in range(WORLD)
+                               for j in range(WORLD) if i != j]
     return [dist.get_backend(), dist.get_world_size(), *peers]
 
 
@@ -104,7 +112,7 @@ def reduce():
 
 @section("all_gather, reduce_scatter, all_to_all", repeat=2)
 def gather():
-    x = torch.arange(1 << 16, dtype=torch.int64, device=DEVICE) + RANK
+    x = torch.arange((1 << 16) // WORLD * WORLD, dtype=torch.int64, device=DEVICE) + RANK
     parts, exchanged = [torch.zeros_like(x) for _ in range(WORLD)], torch.empty_like(x)
     scattered = x.new_empty(x.numel() // WORLD)
     dist.all_gather(parts, x)
@@ -118,14 +126,15 @@ def send():
     x = torch.full((1 << 20,), float(RANK + 1), device=DEVICE)
     got = torch.zeros_like(x)
     if RANK == 0:
-        dist.send(x, 1)
-        dist.recv(got, 1)
+        dist.send(x, AFTER)
+        dist.recv(got, BEFORE)
     else:
-        dist.recv(got, 0)
-        dist.send(x * 10, 0)
+        dist.recv(got, BEFORE)
+        right = got == (1 if RANK == 1 else 10 * RANK)  # what isn't, the next one gets as 0
+        dist.send(x * 10 * right, AFTER)
     both = torch.zeros_like(x)
-    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, 1 - RANK),
-                                        dist.P2POp(dist.irecv, both, 1 - RANK)]):
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, AFTER),
+                                        dist.P2POp(dist.irecv, both, BEFORE)]):
         work.wait()
     return [got.mean().item(), both.mean().item()]
 
@@ -156,7 +165,7 @@ def batch(width=512, rows=64):
 
 
 def train(model, x, steps=4):
-    """Losses, the mean of both processes'."""
+    """Losses, the mean of all processes'."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
     for _ in range(steps):
@@ -204,8 +213,9 @@ def tensors():
 
     mesh = init_device_mesh("cuda", (WORLD,))
     torch.manual_seed(9)
-    model = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512)).to(DEVICE)
-    x = torch.randn(64, 512).to(DEVICE)  # the same for both: the weights are divided
+    width = 2048 // WORLD * WORLD
+    model = nn.Sequential(nn.Linear(512, width), nn.GELU(), nn.Linear(width, 512)).to(DEVICE)
+    x = torch.randn(64, 512).to(DEVICE)  # the same for all: the weights are divided
     with torch.no_grad():
         whole = model(x).square().sum().item()
     model = parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
@@ -225,25 +235,29 @@ def pipeline():
         optimizer.zero_grad()
         outputs = []
         for part in whole:  # each microbatch goes on before the next begins
-            if RANK == 0:
-                outputs.append(stage(part))
-                dist.send(outputs[-1].detach(), 1)
-                continue
-            entered = torch.empty(32, 256, device=DEVICE)
-            dist.recv(entered, 0)
-            entered.requires_grad_()
-            outputs.append((entered, (stage(entered) - part).square().mean()))
-        for output in outputs:
-            if RANK == 0:
+            entered = part
+            if RANK > 0:
+                entered = torch.empty(32, 256, device=DEVICE)
+                dist.recv(entered, BEFORE)
+                entered.requires_grad_()
+            output = stage(entered)
+            if RANK < LAST:
+                dist.send(output.detach(), AFTER)
+            else:
+                output = (output - part).square().mean()
+            outputs.append((entered, output))
+        for entered, output in outputs:
+            gradient = None
+            if RANK < LAST:
                 gradient = torch.empty(32, 256, device=DEVICE)
-                dist.recv(gradient, 1)
-                output.backward(gradient)
-                continue
-            output[1].backward()
-            dist.send(output[0].grad, 0)
-            losses[step] += output[1].detach() / len(outputs)
+                dist.recv(gradient, AFTER)
+            output.backward(gradient)
+            if RANK > 0:
+                dist.send(entered.grad, BEFORE)
+            if RANK == LAST:
+                losses[step] += output.detach() / len(outputs)
         optimizer.step()
-    dist.broadcast(losses, 1)
+    dist.broadcast(losses, LAST)
     return losses.tolist()
 
 
@@ -260,11 +274,13 @@ def gpipe():
     losses = []
     if RANK == 0:
         schedule.step(x)
+    elif RANK < LAST:
+        schedule.step()
     else:
         schedule.step(target=x, losses=losses)
     gradient = torch.stack([p.grad.square().sum() for p in part.parameters()]).sum()
     value = torch.stack([gradient, torch.stack(losses).mean() if losses else gradient * 0])
-    dist.broadcast(value, 1)
+    dist.broadcast(value, LAST)
     return value.tolist()
 
 
@@ -275,18 +291,21 @@ def opened():
     if RANK == 0:
         x = torch.arange(1 << 20, dtype=torch.float32, device=DEVICE)
         torch.cuda.synchronize()
-        STORE.set("tensor", ForkingPickler.dumps(x).tobytes())
-        STORE.wait(["changed"])
+        for other in range(1, WORLD):
+            STORE.set(f"tensor{other}", ForkingPickler.dumps(x).tobytes())
+        STORE.wait([f"changed{LAST}"])
         torch.cuda.synchronize()
         result = [x[0].item(), x[-1].item()]
         STORE.set("seen", b"1")
         return result
-    there = pickle.loads(STORE.get("tensor"))
+    if RANK > 1:  # one after the other
+        STORE.wait([f"changed{BEFORE}"])
+    there = pickle.loads(STORE.get(f"tensor{RANK}"))
     here = there.to(DEVICE)
     there += 3
     torch.cuda.synchronize(there.device)
-    right = here[5].item() == 5 and there.device.index == 0
-    STORE.set("changed", b"1")
+    right = here[5].item() == 5 + 3 * (RANK - 1) and there.device.index == 0
+    STORE.set(f"changed{RANK}", b"1")
     STORE.wait(["seen"])
     if not right:
         raise RuntimeError(f"{here[5].item()} on {there.device}")
