@@ -250,6 +250,7 @@ endif
 # Adds what `make test` leaves out, or does less often: packages' long tests, every release of QEMU,
 # more migrations, releases, the walks, stress, shares under attack, fuzzing.
 nightly: export PARACUDA_NIGHTLY = 1
+nightly: export PARACUDA_ROUNDS = 1000
 nightly: ## run all tests, and what takes hours
 	$(MAKE) test SYSTEM_TIMEOUT=4h
 	$(MAKE) unit-long

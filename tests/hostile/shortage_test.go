@@ -20,7 +20,7 @@ import (
 )
 
 // shortage is something that a process can lack: it gets no more of it than it has already. The
-// list leaves out threads of the starter process.
+// list leaves out threads of keeper, device and starter process.
 type shortage struct {
 	name          string
 	limit, option string                 // the kernel's name for it, and prlimit's

@@ -45,8 +45,8 @@ type Deed struct {
 // Deeds are all deeds.
 func Deeds() (list []Deed) {
 	for _, part := range [][]Deed{
-		messages(), early(), copies(), withVouchers(), pages(), memory(), mappings(), queue(),
-		calls(), resources(),
+		messages(), early(), copies(), withVouchers(), pages(), memory(), passes(), mappings(),
+		queue(), calls(), resources(),
 	} {
 		list = append(list, part...)
 	}
