@@ -86,6 +86,7 @@ const (
 	KindFault   Kind = "fault" // a GPU answers what says that it is broken, or gone
 	// What it shares with others of its VM goes through the device process.
 	KindShare   Kind = "share"   // others may ask for these; and these are all
+	KindShared  Kind = "shared"  // to a worker, in answer if it has a number: they may from now on
 	KindUnshare Kind = "unshare" // nobody may any more
 	KindSeek    Kind = "seek"    // who shares this?
 	KindFound   Kind = "found"   // to a worker, in answer: it, with its file; or nobody does
@@ -170,7 +171,8 @@ var cargoes = map[Kind]cargo{
 	KindFault:    with("Fault", ""),
 	KindConfined: with("Error", "Listener"),
 
-	KindShare:   with("Shared Over", ""),
+	KindShare:   with("Turn Shared Over", ""),
+	KindShared:  with("Turn", ""),
 	KindUnshare: with("Shared", ""),
 	KindSeek:    with("Turn Shared", ""),
 	KindFound:   with("Error Turn Nobody Text", "Object"),

@@ -161,7 +161,8 @@ func (s *Broker) Ended(p Peer) {
 	s.complete(x)
 }
 
-// share notes what a peer shares.
+// share notes what a peer shares, and tells it so: only then may its guest tell others of it, whose
+// questions come by other connections.
 func (s *Broker) share(x *party, m *handover.Message) {
 	for _, what := range m.Shared {
 		if s.owners[what] == nil && len(x.shared) < mostOfOne && len(s.owners) < mostOfAll &&
@@ -174,6 +175,9 @@ func (s *Broker) share(x *party, m *handover.Message) {
 		s.complete(x)
 	}
 	s.lookAgain()
+	if m.Turn != 0 {
+		x.peer.Tell(&handover.Message{Kind: handover.KindShared, Turn: m.Turn}, nil)
+	}
 }
 
 func (s *Broker) withdraw(x *party, what handover.ShareName) {

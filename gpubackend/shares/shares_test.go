@@ -159,6 +159,29 @@ func TestAFileGoesOn(t *testing.T) {
 	}
 }
 
+// TestIsTold: who shares something with a number is told when others can find it.
+func TestIsTold(t *testing.T) {
+	r := newRig(t, time.Minute)
+	one, other := &peer{}, &peer{}
+	r.Said(one, &handover.Message{Kind: handover.KindShare, Turn: 7,
+		Shared: []handover.ShareName{named(1)}}, nil)
+	if m, is := one.takes(); !is || m.Kind != handover.KindShared || m.Turn != 7 {
+		t.Fatalf("%t: %+v", is, m)
+	}
+	r.seeks(other, 1, 1)
+	r.gives(one, r.asked(one, 1))
+	r.mustGet(other, 1, true)
+	r.shares(one, 2)
+	r.Said(one, &handover.Message{Kind: handover.KindShare, Turn: 8}, nil)
+	if m, is := one.takes(); !is || m.Kind != handover.KindShared || m.Turn != 8 {
+		t.Errorf("%t: %+v", is, m)
+	}
+	r.mustBeQuiet(one, other)
+	r.Ended(one)
+	r.Ended(other)
+	r.mustBeEmpty()
+}
+
 // TestLies: who wasn't asked can't give, or what was given already; nobody takes what another one
 // shares; and words of a wrong form do nothing.
 func TestLies(t *testing.T) {

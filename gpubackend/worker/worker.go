@@ -133,6 +133,7 @@ func Run(c Config) error {
 		AtOnce: func(m *handover.Message, fds []int) (bool, error) {
 			return w.atOnce(m, fds)
 		}}
+	w.offers.Listens()
 	go func() {
 		in.Read()
 		w.offers.End()

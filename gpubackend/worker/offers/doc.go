@@ -10,9 +10,11 @@
 // # Who owns what
 //
 // An Offer belongs to its opener, and has its file until Close. The owner bounds how many offers a
-// guest can have. The worker's loop asks for one thing at a time (Receive), and waits. Whoever
-// receives the device process's messages answers for offers, and brings what the loop waits for
-// (Obey), on another goroutine: the loop may wait for a worker that waits for this one.
+// guest can have. The worker's loop waits until the device process knows of an offer: only then
+// does the guest get the secret, which another program may use at once. The loop asks for one thing
+// at a time (Receive), and waits. Whoever receives the device process's messages answers for
+// offers, and brings what the loop waits for (Obey), on another goroutine: the loop may wait for a
+// worker that waits for this one.
 //
 // # Who may lie
 //

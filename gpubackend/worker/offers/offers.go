@@ -48,7 +48,10 @@ type Offers struct {
 	offered map[handover.ShareName]*Offer
 	turn    uint64
 	seeking *seeking // nil: nothing is waited for
-	ended   bool     // nobody is told of anything any more
+	// by their numbers: offers of which the device process doesn't know yet
+	telling map[uint64]chan struct{}
+	listens bool // messages of the device process are received
+	ended   bool // nobody is told of anything any more
 }
 
 // Offer is something that is offered.
@@ -72,7 +75,8 @@ type found struct {
 
 // New returns the Offers of a process that offers nothing.
 func New(s Sender) *Offers {
-	return &Offers{sender: s, offered: map[handover.ShareName]*Offer{}}
+	return &Offers{sender: s, offered: map[handover.ShareName]*Offer{},
+		telling: map[uint64]chan struct{}{}}
 }
 
 // Open chooses a secret and begins to offer a text and a file, -1 for none, which the offer owns
@@ -83,23 +87,53 @@ func (o *Offers) Open(kind Kind, text []byte, fd int) (*Offer, error) {
 	return o.OpenAs(secret, kind, text, fd)
 }
 
+// Listens is called when the device process's messages are about to be received: from then on an
+// offer is open only when that process knows of it. What was offered before is known when this
+// worker is ready, which the device process is told by the same connection.
+func (o *Offers) Listens() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listens = true
+}
+
 // OpenAs is Open with a secret that was chosen before, under which nothing is offered now.
 func (o *Offers) OpenAs(secret Secret, kind Kind, text []byte, fd int) (*Offer, error) {
 	x := &Offer{of: o, name: handover.ShareName{Kind: string(kind), Secret: secret}, text: text,
 		fd: fd}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	err := errTwice
-	if o.offered[x.name] == nil {
-		err = o.sender.Send(&handover.Message{Kind: handover.KindShare,
-			Shared: []handover.ShareName{x.name}}, nil)
-	}
+	told, err := o.tell(x)
 	if err != nil {
 		handover.CloseFiles([]int{fd})
 		return nil, fmt.Errorf("offer to other processes: %w", err)
 	}
-	o.offered[x.name] = x
+	if told != nil {
+		<-told
+	}
 	return x, nil
+}
+
+// tell tells the device process of an offer. told is closed when that knows of it; nil: that needn't
+// be waited for.
+func (o *Offers) tell(x *Offer) (told chan struct{}, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.offered[x.name] != nil {
+		return nil, errTwice
+	}
+	m := &handover.Message{Kind: handover.KindShare, Shared: []handover.ShareName{x.name}}
+	waits := o.listens && !o.ended
+	if waits {
+		o.turn++
+		m.Turn = o.turn
+	}
+	if err := o.sender.Send(m, nil); err != nil {
+		return nil, err
+	}
+	o.offered[x.name] = x
+	if waits {
+		told = make(chan struct{})
+		o.telling[m.Turn] = told
+	}
+	return told, nil
 }
 
 // Secret is what the other process must know.
@@ -131,6 +165,12 @@ func (o *Offers) Obey(m *handover.Message, fds []int) (obeyed bool, err error) {
 		return true, o.give(m)
 	case handover.KindFound:
 		o.take(m, m.Name(fds).Object)
+		return true, nil
+	case handover.KindShared:
+		if told := o.telling[m.Turn]; told != nil {
+			delete(o.telling, m.Turn)
+			close(told)
+		}
 		return true, nil
 	}
 	return false, nil
@@ -184,6 +224,12 @@ func (o *Offers) Again() error {
 	if err := o.sender.Send(m, nil); err != nil {
 		return err
 	}
+	for turn := range o.telling {
+		if err := o.sender.Send(
+			&handover.Message{Kind: handover.KindShare, Turn: turn}, nil); err != nil {
+			return err
+		}
+	}
 	if o.seeking == nil {
 		return nil
 	}
@@ -199,6 +245,10 @@ func (o *Offers) End() {
 	if s := o.seeking; s != nil {
 		o.seeking = nil
 		s.found <- found{fd: -1}
+	}
+	for turn, told := range o.telling {
+		delete(o.telling, turn)
+		close(told)
 	}
 }
 

@@ -4,6 +4,7 @@ package offers_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -201,6 +202,63 @@ func TestAgain(t *testing.T) {
 		t.Error("another message")
 	}
 	mustBeOpen(t, before)
+}
+
+// TestKnownWhenOpen: an offer is open when the device process knows of it, and not before: the guest
+// may hand the secret on at once. Another device process is told that an answer is waited for; the
+// end of the connection is one.
+func TestKnownWhenOpen(t *testing.T) {
+	for name, answer := range map[string]func(o *offers.Offers, c *conn, turn uint64) error{
+		"known": func(o *offers.Offers, _ *conn, turn uint64) error {
+			for _, n := range []uint64{turn + 1, turn, turn} { // others are for nobody
+				if is, err := o.Obey(&handover.Message{Kind: handover.KindShared, Turn: n},
+					nil); !is || err != nil {
+					return fmt.Errorf("answer %d: %t, %w", n, is, err)
+				}
+			}
+			return nil
+		},
+		"known to another": func(o *offers.Offers, c *conn, turn uint64) error {
+			if err := o.Again(); err != nil {
+				return err
+			}
+			if all := <-c.sent; !all.Over || len(all.Shared) != 1 {
+				return fmt.Errorf("all: %+v", all)
+			}
+			if m := <-c.sent; m.Kind != handover.KindShare || m.Turn != turn {
+				return fmt.Errorf("%+v, want number %d again", m, turn)
+			}
+			_, err := o.Obey(&handover.Message{Kind: handover.KindShared, Turn: turn}, nil)
+			return err
+		},
+		"end": func(o *offers.Offers, _ *conn, _ uint64) error { o.End(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &conn{make(chan *handover.Message, 16)}
+			o := offers.New(c)
+			o.Listens()
+			open := make(chan error, 1)
+			go func() {
+				_, err := o.Open(offers.Event, nil, -1)
+				open <- err
+			}()
+			m := <-c.sent
+			if m.Kind != handover.KindShare || m.Turn == 0 {
+				t.Fatalf("%+v", m)
+			}
+			select {
+			case err := <-open:
+				t.Fatalf("it is open before anybody knows of it: %v", err)
+			case <-time.After(10 * time.Millisecond):
+			}
+			if err := answer(o, c, m.Turn); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-open; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // TestEnd: who waits learns that the connection has ended, and nobody is told of anything after

@@ -34,6 +34,7 @@ type worker struct {
 func (h *Hub) Worker() (o *offers.Offers, end func()) {
 	w := &worker{hub: h}
 	w.offers = offers.New(w)
+	w.offers.Listens()
 	return w.offers, func() {
 		w.offers.End()
 		w.ended.Store(true)
