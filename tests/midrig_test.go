@@ -267,8 +267,11 @@ func (m *midRig) full(p program, was *met) {
 	defer to.Close()
 	r := admin.Request{Suspend: true, File: true}
 	_, err = admin.AskWithFile(m.control, r, to.File, to.Keep, untold)
-	const ended = "all programs ended meanwhile"
-	switch why := m.allowed(r, err, []string{"can't be saved now", ended}); {
+	const (
+		ended = "all programs ended meanwhile"
+		held  = "they must close them first" // what they share is of a process that has just ended
+	)
+	switch why := m.allowed(r, err, []string{"can't be saved now", ended, held}); {
 	case strings.Contains(why, ended):
 		return
 	case why != "":
