@@ -45,7 +45,8 @@ var asking = []gpubackend.Op{
 // that goes on: a suspend waits until they are over.
 var working = []gpubackend.Op{
 	gpubackend.OpCtxSynchronize, gpubackend.OpCtxResetPersistingL2Cache,
-	gpubackend.OpLaunchKernel, gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH,
+	gpubackend.OpLaunchKernel, gpubackend.OpLaunchCooperativeKernelMultiDevice,
+	gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH,
 	gpubackend.OpMemcpyDtoDAsync, gpubackend.OpCopyBox, gpubackend.OpMemsetD8Async,
 	gpubackend.OpMemsetD16Async, gpubackend.OpMemsetD32Async, gpubackend.OpMemsetD2D8Async,
 	gpubackend.OpMemsetD2D16Async, gpubackend.OpMemsetD2D32Async, gpubackend.OpStreamSynchronize,

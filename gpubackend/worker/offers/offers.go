@@ -111,8 +111,8 @@ func (o *Offers) OpenAs(secret Secret, kind Kind, text []byte, fd int) (*Offer, 
 	return x, nil
 }
 
-// tell tells the device process of an offer. told is closed when that knows of it; nil: that needn't
-// be waited for.
+// tell tells the device process of an offer. told is closed when that knows of it; nil: nobody need
+// wait for it.
 func (o *Offers) tell(x *Offer) (told chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -204,9 +204,9 @@ func TestAgain(t *testing.T) {
 	mustBeOpen(t, before)
 }
 
-// TestKnownWhenOpen: an offer is open when the device process knows of it, and not before: the guest
-// may hand the secret on at once. Another device process is told that an answer is waited for; the
-// end of the connection is one.
+// TestKnownWhenOpen: an offer is open when the device process knows of it, and not before: the
+// guest may hand the secret on at once. Another device process is told that an answer is waited
+// for; the end of the connection is one.
 func TestKnownWhenOpen(t *testing.T) {
 	for name, answer := range map[string]func(o *offers.Offers, c *conn, turn uint64) error{
 		"known": func(o *offers.Offers, _ *conn, turn uint64) error {
