@@ -3,8 +3,6 @@
 package driver
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
@@ -39,9 +37,7 @@ func (d Launches) LaunchDevices(
 func pointTo(parameters []byte, offsets []uint32, memory []byte) (pointers uint64, rest []byte) {
 	at := memory[8*max(1, len(offsets)):]
 	copy(at, parameters)
-	for i, offset := range offsets {
-		binary.LittleEndian.PutUint64(memory[8*i:], cmem.AddressOf(at[offset:]))
-	}
+	PutPointers(memory, cmem.AddressOf(at), offsets)
 	return cmem.AddressOf(memory), at[Padded(len(parameters)):]
 }
 
