@@ -73,6 +73,17 @@ func (r *rig) seeks(p *peer, turn uint64, secret byte) {
 		Shared: []handover.ShareName{named(secret)}}, nil)
 }
 
+// manySeek has more peers seek something than its owner is asked for at a time. Their turns are
+// their places in the list.
+func (r *rig) manySeek(secret byte) (all []*peer) {
+	for i := range mostAsked + 3 {
+		p := &peer{}
+		r.seeks(p, uint64(i), secret)
+		all = append(all, p)
+	}
+	return all
+}
+
 // asked is the number by which a peer is asked for something.
 func (r *rig) asked(p *peer, secret byte) uint64 {
 	r.t.Helper()
@@ -273,12 +284,7 @@ func TestOneQuestion(t *testing.T) {
 func TestTheOneWhoSharesEnds(t *testing.T) {
 	r, a := newRig(t, time.Hour), &peer{}
 	r.shares(a, 1)
-	var waiting []*peer
-	for i := range mostAsked + 3 {
-		p := &peer{}
-		r.seeks(p, uint64(i), 1)
-		waiting = append(waiting, p)
-	}
+	waiting := r.manySeek(1)
 	r.mustBeQuiet(waiting...)
 	waiting[0].ended = true
 	r.Ended(waiting[0])
@@ -298,12 +304,7 @@ func TestTheOneWhoSharesEnds(t *testing.T) {
 func TestSilence(t *testing.T) {
 	r, a := newRig(t, time.Millisecond), &peer{}
 	r.shares(a, 1)
-	var waiting []*peer
-	for i := range mostAsked + 3 {
-		p := &peer{}
-		r.seeks(p, uint64(i), 1)
-		waiting = append(waiting, p)
-	}
+	waiting := r.manySeek(1)
 	for i, p := range waiting {
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			if m, is := p.takes(); is {
