@@ -26,7 +26,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -165,8 +164,21 @@ func (n *Numbers) add(fds []int, had map[file]uint32) error {
 	return nil
 }
 
-// Stands says whether a number stands for a file, however it is opened.
-func (n *Numbers) Stands(number uint32) bool { return slices.Contains(n.All(), number) }
+// Stands says whether a number stands for a file, however it is opened. It is asked at each mapping
+// that a worker makes, and allocates nothing.
+func (n *Numbers) Stands(number uint32) bool {
+	if n == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, its := range n.of {
+		if number == its || number == n.ToRead(its) {
+			return true
+		}
+	}
+	return false
+}
 
 // All are the numbers that stand for files.
 func (n *Numbers) All() (all []uint32) {
