@@ -19,9 +19,8 @@
 // # Files
 //
 // workers.go (one starts), takeover.go (one is there already), worker.go (one ends), asked.go (what
-// it is asked and told), rings.go (where
-// its queue is), all.go (all that serve), moves.go (as packages suspend, place and saving
-// see it).
+// it is asked and told), rings.go (where its queue is), all.go (all that serve), moves.go (as
+// packages suspend, place and saving see it).
 package workers
 
 import (
