@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/remains"
@@ -86,7 +87,7 @@ type household struct {
 	children
 	memory  memoryAsker
 	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: this process may
-	reopen  func(fd int) (*os.File, error)           // to be read only; nil: nobody can
+	opener  ram.Opener                               // of the guest's memory; nil: nobody can
 	end     func(made []string)                      // ends all, and removes these sockets
 	left    []device.Process                         // by the previous device process
 	lost    <-chan struct{}                          // closed when nothing can be started any more
@@ -124,7 +125,7 @@ func (o *deviceOptions) household(
 		return nil, err
 	}
 	ask := func([]int) (ledger.Usage, error) { return d.softMemory(gpus) }
-	return &household{d, usageOf(gpu, d, ask, log), d.client.Connect, d.client.Reopen,
+	return &household{d, usageOf(gpu, d, ask, log), d.client.Connect, d.client,
 		d.end, left, d.lost}, nil
 }
 

@@ -126,7 +126,7 @@ func (o *deviceOptions) makeDevice(s *server, home *household, shared *sharing) 
 	}
 	c := o.deviceConfig(s.gpu, s.before, s.log)
 	c.Ledger, c.Usage, c.Spawn, c.Greeted = page, home.memory, home, s.greeted
-	c.Trouble, c.Reopen = s.trouble, home.reopen
+	c.Trouble, c.Opener = s.trouble, home.opener
 	if c.From, err = o.openFrom(s.before, s.gpu, s.log); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -73,9 +72,8 @@ type Config struct {
 	// for its files then. They stay the caller's, as the gate does.
 	Asks    bool
 	Numbers *numbering.Numbers
-	// Reopen opens a file of the guest's memory once more, to be read only; nil: nobody can.
-	Reopen func(fd int) (*os.File, error)
-	Clock  pace.Clock // for the pace of starts; nil: the real one
+	Opener  ram.Opener // of files of the guest's memory; nil: nobody can
+	Clock   pace.Clock // for the pace of starts; nil: the real one
 	// Gate is the page on which an arbiter tells the VM's workers whether they may give the GPU
 	// work; nil: nobody does. It stays the caller's, and must be open for as long as there are
 	// workers.

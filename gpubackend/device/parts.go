@@ -45,7 +45,7 @@ import (
 func New(c Config) *Device {
 	c = c.withDefaults()
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
-		ram: ram.New(c.Numbers, c.Reopen, c.Log), exports: exports.New(proclimit.Files())}
+		ram: ram.New(c.Numbers, c.Opener, c.Log), exports: exports.New(proclimit.Files())}
 	d.shares = shares.New(shares.Config{Patience: c.Timeouts.Answer / 2, Guard: d.guard})
 	d.mappings = mappings.New(mappings.Config{RAM: d.ram, Opens: c.GPU == "cuda", Run: d.run,
 		Log: d.log, Vouchers: func() uint64 { return d.control.Vouchers() }})

@@ -139,7 +139,7 @@ var alsoForbidden = map[string]map[string]func(){
 	"device": with(noOffers, map[string]func(){
 		"list a directory": list,
 		"a name":           raw(unix.SYS_BIND, 0),
-		"permissions":      raw(unix.SYS_FCHMOD, 0, 0o600),
+		"permissions":      raw(unix.SYS_FCHMOD, 0, 0),
 		"stop a process":   raw(unix.SYS_PIDFD_SEND_SIGNAL, 0, uintptr(unix.SIGSTOP)),
 	}),
 }
@@ -320,16 +320,7 @@ var answered = map[string]map[string]func(){
 	"device": {
 		"opening a file fails": openFails,
 		"delete a file":        refusal(unix.SYS_UNLINKAT),
-		"take permissions": func() {
-			fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC)
-			if err == nil {
-				err = unix.Fchmod(fd, 0)
-			}
-			if err != nil {
-				panic(err)
-			}
-		},
-		"prctl": refusal(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0)),
+		"prctl":                refusal(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0)),
 	},
 }
 

@@ -56,8 +56,10 @@ const (
 	listed                    // the answer, after these: the highest number of a request so far
 	reopen                    // asks to open a file once more, to be read only
 	reopened                  // the answer: the file
+	shut                      // asks to take all permissions of a file without a name
+	isShut                    // the answer
 
-	lastKind = reopened
+	lastKind = isShut
 )
 
 // message is a packet: kind, role, length of the text or number of pids, id, pid; then the text, or

@@ -10,12 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canReopen is what a starter process says that knows reopen. One of an earlier version, which a
-// device process may take over, would end.
-const canReopen = "reopens"
+// knowsFiles is what a starter process says that knows reopen and shut. One of an earlier version,
+// which a device process may take over, would end.
+const knowsFiles = "reopens, shuts"
 
 var (
 	errReopen = errors.New("only a file in memory that can be read and written is opened again")
+	errShut   = errors.New("only a file without a name loses its permissions")
 	errCant   = errors.New("the starter process is of an earlier version")
 )
 
@@ -60,9 +61,34 @@ func reopenedToRead(fd int) (again int, err error) {
 	return again, nil
 }
 
+// shut takes all permissions of a file that has no name, so that nobody opens it by a descriptor's
+// name. As this process has no rights to files of others, it has to be its user's.
+func (s *server) shut(m *message, file *os.File) {
+	if err := takePermissions(int(file.Fd())); err != nil {
+		s.refuse(m, err)
+		return
+	}
+	_ = send(s.conn, &message{kind: isShut, id: m.id}, -1)
+}
+
+func takePermissions(fd int) error {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	if err == nil && (st.Nlink > 0 || st.Mode&unix.S_IFMT != unix.S_IFREG) {
+		return errShut
+	}
+	if err == nil {
+		err = unix.Fchmod(fd, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("take a file's permissions: %w", err)
+	}
+	return nil
+}
+
 // Reopen opens a file once more, to be read only.
 func (c *Client) Reopen(fd int) (*os.File, error) {
-	if !c.reopens {
+	if !c.files {
 		return nil, errCant
 	}
 	a, err := c.ask(&message{kind: reopen}, fd)
@@ -74,4 +100,20 @@ func (c *Client) Reopen(fd int) (*os.File, error) {
 		return nil, fmt.Errorf("open a file to be read only: %w", err)
 	}
 	return a.file, nil
+}
+
+// Shut takes all permissions of a file without a name, if it is this user's.
+func (c *Client) Shut(fd int) error {
+	if !c.files {
+		return errCant
+	}
+	a, err := c.ask(&message{kind: shut}, fd)
+	if err == nil && a.kind != isShut {
+		a.drop()
+		err = errMessage
+	}
+	if err != nil {
+		return fmt.Errorf("take a file's permissions: %w", err)
+	}
+	return nil
 }

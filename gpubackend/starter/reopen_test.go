@@ -83,8 +83,62 @@ func TestReopen(t *testing.T) {
 			t.Errorf("%s: %v, %v", what, f, err)
 		}
 	}
-	client.reopens = false
+	client.files = false
 	if _, err := client.Reopen(memory); !errors.Is(err, errCant) {
 		t.Errorf("one of an earlier version: %v", err)
+	}
+}
+
+// TestShut: a file without a name loses all permissions. Others stay as they are.
+func TestShut(t *testing.T) {
+	client, over := serve(t, Config{})
+	memory, err := unix.MemfdCreate("memory", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(memory)
+	named, err := os.Create(t.TempDir() + "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer named.Close()
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pipe[0])
+	defer unix.Close(pipe[1])
+	mode := func(fd int) uint32 {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Mode & 0o777
+	}
+	for what, fd := range map[string]int{"a file with a name": int(named.Fd()), "a pipe": pipe[0]} {
+		before := mode(fd)
+		err := client.Shut(fd)
+		if err == nil || !strings.Contains(err.Error(), errShut.Error()) || mode(fd) != before {
+			t.Errorf("%s: permissions %#o, %v", what, mode(fd), err)
+		}
+	}
+	if mode(memory) == 0 {
+		t.Fatal("it has no permissions before: the test proves nothing")
+	}
+	for range 2 {
+		if err := client.Shut(memory); err != nil || mode(memory) != 0 {
+			t.Errorf("permissions %#o, %v", mode(memory), err)
+		}
+	}
+	client.files = false
+	if err := client.Shut(memory); !errors.Is(err, errCant) {
+		t.Errorf("one of an earlier version: %v", err)
+	}
+	client.files = true
+	if _, err := client.ask(&message{kind: shut}, -1); !errors.Is(err, ErrGone) {
+		t.Errorf("without a file: %v", err)
+	}
+	if err := <-over; !errors.Is(err, errMessage) {
+		t.Errorf("the starter process has ended: %v", err)
 	}
 }

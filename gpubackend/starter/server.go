@@ -86,6 +86,8 @@ func Serve(conn *net.UnixConn, c Config) error {
 			s.start(m, control)
 		case m.kind == reopen && control != nil:
 			s.reopen(m, control)
+		case m.kind == shut && control != nil:
+			s.shut(m, control)
 		case control != nil:
 			err = errMessage
 		case m.kind == count && s.Count != nil:
@@ -181,7 +183,7 @@ func (s *server) list(m *message) {
 			return
 		}
 	}
-	_ = send(s.conn, &message{kind: listed, id: m.id, pid: s.last, text: canReopen}, -1)
+	_ = send(s.conn, &message{kind: listed, id: m.id, pid: s.last, text: knowsFiles}, -1)
 }
 
 // maxWaiting is how many requests may wait for beside.

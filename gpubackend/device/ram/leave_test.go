@@ -10,12 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mapleave"
-	"github.com/paracuda/paracuda/gpubackend/numbering"
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -186,12 +184,11 @@ func TestByWhatRight(t *testing.T) {
 // TestFilesToRead: a file that can be opened to be read only has another number then, and by the
 // first one only what may be written is mapped.
 func TestFilesToRead(t *testing.T) {
-	numbers, _ := numbering.New(nil, firstNumber, 4) // nobody keeps them: there is no error
 	opened := 0
-	r := New(numbers, func(fd int) (*os.File, error) {
+	r, _ := newRAMWith(opener{func(fd int) (*os.File, error) {
 		opened++
 		return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
-	}, logrus.NewEntry(logrus.New()))
+	}, takePermissions})
 	r.Put(mapped(t, r))
 	m, _ := r.MessageTo(true)
 	const toRead = firstNumber + 4
@@ -231,8 +228,9 @@ func TestFilesToRead(t *testing.T) {
 // TestFilesThatCantBeOpenedAgain: then they are mapped to be read by their one number, and that is
 // said once.
 func TestFilesThatCantBeOpenedAgain(t *testing.T) {
-	r, text := newRAM()
-	r.readers = r.numbers.NewOpened(func(int) (*os.File, error) { return nil, errors.New("no") })
+	r, text := newRAMWith(opener{
+		func(int) (*os.File, error) { return nil, errors.New("no") }, takePermissions,
+	})
 	for range 2 {
 		r.Put(mapped(t, r))
 	}

@@ -35,6 +35,7 @@ import (
 type RAM struct {
 	log     *logrus.Entry
 	numbers *numbering.Numbers // nil: no worker asks
+	opener  Opener             // nil: there is none
 	readers *numbering.Opened  // its files, opened to be read only; nil: nobody can; Put's
 	once    sync.Once          // somebody was told that files can't be opened to be read only
 	dirty   dirtylog.Switch
@@ -47,14 +48,20 @@ type RAM struct {
 	open   error            // Open; guarded by mu
 }
 
+// Opener is another process, which does with files of the guest's memory what this one may not.
+type Opener interface {
+	// Reopen opens a file once more, to be read only.
+	Reopen(fd int) (*os.File, error)
+	// Shut takes all permissions of a file without a name.
+	Shut(fd int) error
+}
+
 // New returns the memory of a guest that has sent none yet. Its files get numbers, unless that is
-// nil, and reopen opens them once more, to be read only; nil: nobody can.
-func New(
-	numbers *numbering.Numbers, reopen func(fd int) (*os.File, error), log *logrus.Entry,
-) *RAM {
+// nil, and the opener, unless it is nil, opens them once more, and takes their permissions.
+func New(numbers *numbering.Numbers, opener Opener, log *logrus.Entry) *RAM {
 	r := &RAM{log: log, numbers: numbers, came: make(chan struct{})}
-	if numbers != nil && reopen != nil {
-		r.readers = numbers.NewOpened(reopen)
+	if numbers != nil && opener != nil {
+		r.opener, r.readers = opener, numbers.NewOpened(opener.Reopen)
 	}
 	return r
 }
@@ -73,6 +80,7 @@ func (r *RAM) Map(m *vhostuser.Memory) (*guestmem.Memory, error) {
 // those who got a description of it (Message); nil: there was none.
 func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 	opened := r.openToRead(mapped) // which waits for another process
+	open := r.shutAll(mapped)      // after that: nobody opens them any more
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, r.mapped = r.mapped, mapped
@@ -83,9 +91,7 @@ func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 	if r.readers != nil {
 		r.readers.Keep(opened)
 	}
-	if r.numbers != nil {
-		r.open = shutAll(mapped)
-	}
+	r.open = open
 	select {
 	case <-r.came:
 	default:

@@ -4,6 +4,7 @@ package ram
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -26,13 +27,24 @@ const (
 	firstNumber = 100
 )
 
+// opener opens files in this process, unless it doesn't.
+type opener struct {
+	reopen func(fd int) (*os.File, error)
+	shut   func(fd int) error
+}
+
+func (o opener) Reopen(fd int) (*os.File, error) { return o.reopen(fd) }
+func (o opener) Shut(fd int) error               { return o.shut(fd) }
+
 // newRAM is one without memory, and what it logs.
-func newRAM() (*RAM, *bytes.Buffer) {
+func newRAM() (*RAM, *bytes.Buffer) { return newRAMWith(nil) }
+
+func newRAMWith(o Opener) (*RAM, *bytes.Buffer) {
 	var text bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&text)
 	numbers, _ := numbering.New(nil, firstNumber, 4) // nobody keeps them: there is no error
-	return New(numbers, nil, logrus.NewEntry(log)), &text
+	return New(numbers, o, logrus.NewEntry(log)), &text
 }
 
 // mapped is a guest's memory, as a front end sends it.

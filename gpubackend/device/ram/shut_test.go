@@ -25,10 +25,26 @@ func modeOf(t *testing.T, fd int) uint32 {
 	return st.Mode & 0o777
 }
 
-// TestMemoryIsShut: nobody can open memory without a name again, who hasn't the rights of root. A
-// file with a name stays as it is, and so does what another user has.
+func takePermissions(fd int) error { return unix.Fchmod(fd, 0) }
+
+// opensOnce opens each file once, if it can: before its permissions are taken.
+func opensOnce(fd int) (*os.File, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o777 == 0 {
+		return nil, fmt.Errorf("permissions %#o, %w", st.Mode&0o777, err)
+	}
+	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+// TestMemoryIsShut: nobody can open memory without a name again, who hasn't the rights of root,
+// once it is open to be read only. A file with a name stays as it is, and so does what another user
+// has.
 func TestMemoryIsShut(t *testing.T) {
-	r, _ := newRAM()
+	asked := 0
+	r, text := newRAMWith(opener{opensOnce, func(fd int) error {
+		asked++
+		return takePermissions(fd)
+	}})
 	mem := mapped(t, r)
 	fd := mem.Regions()[0].FD
 	if modeOf(t, fd) == 0 {
@@ -36,8 +52,9 @@ func TestMemoryIsShut(t *testing.T) {
 	}
 	for range 2 {
 		r.Put(mem)
-		if mode := modeOf(t, fd); mode != 0 || r.Open() != nil {
-			t.Errorf("permissions %#o, %v", mode, r.Open())
+		if mode := modeOf(t, fd); mode != 0 || r.Open() != nil || asked != 1 ||
+			text.Len() != 0 {
+			t.Errorf("permissions %#o, %v, asked for %d times: %s", mode, r.Open(), asked, text)
 		}
 	}
 	if err := mem.Read(make([]byte, 8), 0); err != nil {
@@ -54,11 +71,34 @@ func TestMemoryIsShut(t *testing.T) {
 	}
 	defer named.Close()
 	before := modeOf(t, int(named.Fd()))
-	if err := shut(int(named.Fd())); err != nil || modeOf(t, int(named.Fd())) != before {
+	if err := shut(int(named.Fd()), takePermissions); err != nil ||
+		modeOf(t, int(named.Fd())) != before {
 		t.Errorf("a file with a name: %#o, %v", modeOf(t, int(named.Fd())), err)
 	}
-	if err := shut(-1); err == nil {
+	if err := shut(-1, takePermissions); err == nil {
 		t.Error("no file")
+	}
+	r.Put(nil)
+}
+
+// TestMemoryStaysOpen: who can't have its permissions taken says why, and until when.
+func TestMemoryStaysOpen(t *testing.T) {
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		o    Opener
+		want error
+	}{
+		"refused":   {opener{opensOnce, func(int) error { return no }}, no},
+		"by nobody": {nil, nil},
+	} {
+		r, _ := newRAMWith(c.o)
+		mem := mapped(t, r)
+		if r.Put(mem); !errors.Is(r.Open(), c.want) || modeOf(t, mem.Regions()[0].FD) == 0 {
+			t.Errorf("%s: %v", name, r.Open())
+		}
+		if r.Put(nil); r.Open() != nil {
+			t.Errorf("%s, without memory: %v", name, r.Open())
+		}
 	}
 }
 
@@ -86,7 +126,7 @@ func TestMemoryOfAnotherUser(t *testing.T) {
 		if err := errors.Join(unix.Fchmod(fd, mode), unix.Fchown(fd, 12345, 12345)); err != nil {
 			t.Fatal(err)
 		}
-		err := asNobody(func() error { return shut(fd) })
+		err := asNobody(func() error { return shut(fd, takePermissions) })
 		if errors.Is(err, ErrOpen) != open || err != nil && !open || modeOf(t, fd) != mode {
 			t.Errorf("permissions %#o are %#o now, %v", mode, modeOf(t, fd), err)
 		}

@@ -45,11 +45,10 @@ var (
 		seccomp.AnyValue{}, seccomp.AnyValue{},
 		seccomp.BitsAllowlist(unix.PROT_READ | unix.PROT_WRITE),
 	}
-	threads       = seccomp.PerArg{seccomp.MaskedEqual(threadFlags, threadFlags)}
-	local         = seccomp.PerArg{seccomp.EqualTo(unix.AF_UNIX)}
-	sockets       = seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SOL_SOCKET)}
-	noPermissions = seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(0)}
-	decisions     = seccomp.Or{
+	threads   = seccomp.PerArg{seccomp.MaskedEqual(threadFlags, threadFlags)}
+	local     = seccomp.PerArg{seccomp.EqualTo(unix.AF_UNIX)}
+	sockets   = seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SOL_SOCKET)}
+	decisions = seccomp.Or{
 		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_RECV)},
 		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_SEND)},
 		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_ADDFD)},
@@ -201,10 +200,6 @@ var calls = []call{
 	{
 		number: unix.SYS_FCNTL, name: "fcntl", roles: workers, rule: lowCopies, file: 1,
 		why: "the same, with copies below the guest's memory",
-	},
-	{
-		number: unix.SYS_FCHMOD, name: "fchmod", roles: sandbox.Device, rule: noPermissions,
-		why: "nobody opens the guest's memory again",
 	},
 	{
 		number: unix.SYS_IOCTL, name: "ioctl", roles: sandbox.Device, rule: decisions,
