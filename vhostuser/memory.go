@@ -161,8 +161,8 @@ func (m *Memory) CheckShared() error {
 	for _, r := range m.regions {
 		step := max(total, uint64(len(buf)))
 		for off := uint64(0); off < r.Size; off += step {
-			n, err := unix.Pread(r.FD.Int(), buf[:min(uint64(len(buf)), r.Size-off)],
-				int64(r.MmapOffset+off))
+			part := buf[:min(uint64(len(buf)), r.Size-off)]
+			n, err := unix.Preadv2(r.FD.Int(), [][]byte{part}, int64(r.MmapOffset+off), 0)
 			if err != nil {
 				return fmt.Errorf("read guest memory: %w", err)
 			}

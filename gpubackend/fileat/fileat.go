@@ -8,6 +8,7 @@ package fileat
 import (
 	"errors"
 	"io"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,10 +22,19 @@ func Write(fd int, b []byte, at int64) (n int, err error) {
 
 // Read fills b from an offset. unix.ENODATA says that the file ends before.
 func Read(fd int, b []byte, at int64) error {
-	_, err := all(b, at, unix.ENODATA, func(b []byte, at int64) (int, error) {
-		return unix.Pread(fd, b, at)
-	})
+	_, err := all(b, at, unix.ENODATA, readAt(fd))
 	return err
+}
+
+// readAt reads once. A device process may not call pread64. Its call would take -1 for the file's
+// position.
+func readAt(fd int) func(b []byte, at int64) (int, error) {
+	return func(b []byte, at int64) (int, error) {
+		if at < 0 {
+			return 0, unix.EINVAL
+		}
+		return unix.Preadv2(fd, [][]byte{b}, at, 0)
+	}
 }
 
 // all repeats a call until everything is done. none is the error when a call does nothing.
@@ -44,4 +54,30 @@ func all(
 		done += n
 	}
 	return done, nil
+}
+
+// File is an open file that is read at offsets, as *os.File does it (io.ReaderAt), but by such a
+// call.
+type File struct{ syscall.Conn }
+
+// ReadAt implements io.ReaderAt.
+func (f File) ReadAt(b []byte, at int64) (n int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { n, failed = all(b, at, io.EOF, readAt(int(fd))) })
+	if err == nil {
+		err = failed
+	}
+	return n, err
+}
+
+// ReaderAt returns what reads the same. A file is read by such a call.
+func ReaderAt(from io.ReaderAt) io.ReaderAt {
+	if f, is := from.(syscall.Conn); is {
+		return File{f}
+	}
+	return from
 }

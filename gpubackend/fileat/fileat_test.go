@@ -3,6 +3,7 @@
 package fileat
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -35,6 +36,39 @@ func TestFile(t *testing.T) {
 	}
 	if n, err := Write(-1, b, 0); n != 0 || !errors.Is(err, unix.EBADF) {
 		t.Errorf("no file: %d bytes, %v", n, err)
+	}
+}
+
+// TestReadsAsFilesDo: a file is read as by its own ReadAt, and what is none stays what it is.
+func TestReadsAsFilesDo(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("words"); err != nil {
+		t.Fatal(err)
+	}
+	r := ReaderAt(f)
+	if _, is := r.(File); !is {
+		t.Fatalf("a file is read by %T", r)
+	}
+	for _, x := range []struct{ bytes, at int }{{5, 0}, {2, 3}, {3, 3}, {1, 5}, {0, 9}} {
+		want, got := make([]byte, x.bytes), make([]byte, x.bytes)
+		n, e := f.ReadAt(want, int64(x.at))
+		if m, err := r.ReadAt(got, int64(x.at)); m != n || err != e || !bytes.Equal(got, want) {
+			t.Errorf("%+v: %d bytes %q, %v; want %d bytes %q, %v", x, m, got, err, n, want, e)
+		}
+	}
+	if _, err := r.ReadAt(make([]byte, 1), -1); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("before the beginning: %v", err)
+	}
+	f.Close()
+	if _, err := r.ReadAt(make([]byte, 1), 0); err == nil {
+		t.Error("a file that is closed is read")
+	}
+	if b := bytes.NewReader(nil); ReaderAt(b) != b {
+		t.Error("what is in memory is read as a file")
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend/fileat"
 )
 
 // reserve is what always stays for the host.
@@ -25,7 +27,7 @@ func Host() (ask func() (uint64, error)) {
 			return 0, fmt.Errorf("ask for the host's memory: %w", err)
 		}
 		text := make([]byte, 4096)
-		n, _ := file.ReadAt(text, 0) // the file may be shorter
+		n, _ := fileat.File{Conn: file}.ReadAt(text, 0) // the file may be shorter
 		return available(text[:n])
 	}
 }

@@ -140,6 +140,7 @@ var alsoForbidden = map[string]map[string]func(){
 		"list a directory": list,
 		"a name":           raw(unix.SYS_BIND, 0),
 		"permissions":      raw(unix.SYS_FCHMOD, 0, 0),
+		"read at a place":  raw(unix.SYS_PREAD64, 0),
 		"stop a process":   raw(unix.SYS_PIDFD_SEND_SIGNAL, 0, uintptr(unix.SIGSTOP)),
 	}),
 }

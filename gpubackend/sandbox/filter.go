@@ -128,7 +128,8 @@ func prime() error {
 }
 
 // keepProcs has the Go runtime stay with the processors that it has found: a device process has
-// little to compute, and needs a system call less.
+// little to compute, and needs two system calls less. Else the runtime counts processors now and
+// then (sched_getaffinity), and reads its control group's bound (pread64).
 func keepProcs() { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0)) }
 
 // forThis adapts a generated program to this process.

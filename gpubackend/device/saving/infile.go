@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/fileat"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -174,7 +175,7 @@ func OpenFile(from io.ReaderAt, gpu, build string) (*File, error) {
 }
 
 func checkFile(from io.ReaderAt, gpu, build string) (*savedvm.File, error) {
-	f, err := savedvm.OpenFile(from)
+	f, err := savedvm.OpenFile(fileat.ReaderAt(from))
 	if err == nil {
 		err = f.Last().Header.Suits(record.Header{GPU: gpu, Version: build})
 	}

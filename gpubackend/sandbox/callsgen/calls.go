@@ -184,7 +184,7 @@ var calls = []call{
 	{number: unix.SYS_READ, name: "read", roles: anyRole, why: "events, sockets", file: 1},
 	{number: unix.SYS_WRITE, name: "write", roles: anyRole, why: "events, sockets, the log",
 		file: 1},
-	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole,
+	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole &^ sandbox.Device,
 		why: "how much memory and how many processors it has", file: 1},
 	{number: unix.SYS_CLOSE, name: "close", roles: anyRole &^ workers, why: "files"},
 	{
@@ -206,7 +206,7 @@ var calls = []call{
 		why: "decisions on what workers map",
 	},
 	{number: unix.SYS_PREADV2, name: "preadv2", roles: sandbox.Device,
-		why: "events that others may have set to block"},
+		why: "events that others may have set to block; files, in place of pread64"},
 	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: sandbox.Device,
 		why: "the same; notes for the next device process"},
 	{
