@@ -42,8 +42,9 @@ func runMover(library string) error {
 	return mover.Run(mover.Config{Control: control, Library: library})
 }
 
-// startMover starts this program as a mover.
-func startMover(library string) (*handover.Conn, error) {
+// startMover starts this program as a mover, which has ended when the test ends.
+func startMover(t *testing.T, library string) (*handover.Conn, error) {
+	t.Helper()
 	control, its, err := handover.Pair()
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func startMover(library string) (*handover.Conn, error) {
 		control.Close()
 		return nil, fmt.Errorf("start a mover: %w", err)
 	}
-	go func() { _ = c.Wait() }()
+	t.Cleanup(func() { _ = c.Wait() })
 	return control, nil
 }
 
@@ -68,7 +69,7 @@ func TestRunOnFake(t *testing.T) {
 			library := drivertest.Build(t) // a fresh one: its kernels fault at the end
 			c := Config{Options: cuda.Options{Library: library}, Bytes: 8 << 20}
 			if separate {
-				c.StartMover = func() (*handover.Conn, error) { return startMover(library) }
+				c.StartMover = func() (*handover.Conn, error) { return startMover(t, library) }
 			}
 			run(t, c)
 			if _, set := os.LookupEnv("CUDA_INJECTION64_PATH"); set {
@@ -84,7 +85,7 @@ func TestRunOnGPU(t *testing.T) {
 		t.Skipf("%v: `make gpu-bundle` makes a selfcheck that runs this on a host with a GPU", err)
 	}
 	run(t, Config{StartMover: func() (*handover.Conn, error) {
-		return startMover(cuda.DefaultLibrary)
+		return startMover(t, cuda.DefaultLibrary)
 	}})
 }
 
