@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Children are the numbers of the processes that a process has started.
@@ -31,4 +33,38 @@ func Family(pid int) []int {
 		family = append(family, Family(child)...)
 	}
 	return family
+}
+
+// variable marks the processes that tests start, and those that these start: they inherit it.
+const variable = "PARACUDA_TESTED_BY"
+
+// marked sets the variable to a value that no other process has, and returns how it stands in the
+// environment of those that inherit it.
+func marked() string {
+	value := fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano())
+	_ = os.Setenv(variable, value)
+	return variable + "=" + value
+}
+
+// withMark are the processes whose environment has the mark. Those whose environment can't be read,
+// and those that have ended, aren't among them.
+func withMark(mark string) (pids []int) {
+	list, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range list {
+		text, err := os.ReadFile(file)
+		if err != nil || !slices.Contains(strings.Split(string(text), "\x00"), mark) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// command is a process's command line, to be shown.
+func command(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	words := strings.Join(strings.Split(string(text), "\x00"), " ")
+	return words[:min(len(words), 200)]
 }

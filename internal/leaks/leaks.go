@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package leaks says whether the tests of a package leave something behind: goroutines,
-// descriptors, memory that is shared with others, or child processes. A package's TestMain calls
-// Main. What a test leaves behind, the program often leaves behind each time.
+// descriptors, memory that is shared with others, or processes, also those that their parents have
+// left. A package's TestMain calls Main. What a test leaves behind, the program often leaves behind
+// each time.
 package leaks
 
 import (
@@ -26,24 +27,21 @@ type Tests interface{ Run() (code int) }
 // Main runs the tests and returns the exit code, which says failure if they left something. The
 // goroutines of ignored functions may stay.
 func Main(m Tests, ignored ...string) int {
-	before := held()
+	mark := marked()
+	before := held(mark)
 	code := m.Run()
 	fuzz := flag.Lookup("test.fuzz")
 	if code != 0 || fuzz != nil && fuzz.Value.String() != "" { // the engine keeps its own
 		return code
 	}
-	options := []goleak.Option{}
-	for _, name := range ignored {
-		options = append(options, goleak.IgnoreAnyFunction(name))
-	}
-	if err := goleak.Find(options...); err != nil {
+	end := time.Now().Add(patience)
+	if err := goroutines(end, ignored); err != nil {
 		fmt.Fprintln(os.Stderr, "the tests leave goroutines:", err)
 		return 1
 	}
-	left := more(before)
-	for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); {
+	left := more(mark, before)
+	for ; len(left) > 0 && time.Now().Before(end); left = more(mark, before) {
 		time.Sleep(10 * time.Millisecond)
-		left = more(before)
 	}
 	if len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "the tests leave:\n%s\n", strings.Join(left, "\n"))
@@ -52,9 +50,23 @@ func Main(m Tests, ignored ...string) int {
 	return 0
 }
 
+// goroutines looks for goroutines until none is left, or the end has come.
+func goroutines(end time.Time, ignored []string) (err error) {
+	options := []goleak.Option{}
+	for _, name := range ignored {
+		options = append(options, goleak.IgnoreAnyFunction(name))
+	}
+	for {
+		// Each search waits for some time itself.
+		if err = goleak.Find(options...); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
 // more lists what is held now and wasn't before, each as often as there is more of it.
-func more(before []string) []string {
-	left := held()
+func more(mark string, before []string) []string {
+	left := held(mark)
 	for _, thing := range before {
 		if i := slices.Index(left, thing); i >= 0 {
 			left = slices.Delete(left, i, i+1)
@@ -63,8 +75,9 @@ func more(before []string) []string {
 	return left
 }
 
-// held lists what this process has: what its descriptors are, shared mappings, and children.
-func held() (all []string) {
+// held lists what this process has: what its descriptors are, shared mappings, children, and other
+// processes with the mark.
+func held(mark string) (all []string) {
 	links, _ := filepath.Glob("/proc/self/fd/*")
 	for _, link := range links {
 		// The runtime makes its own when it needs them, and the folder just read is gone.
@@ -82,8 +95,14 @@ func held() (all []string) {
 			all = append(all, "mapping of "+fields[5])
 		}
 	}
-	for _, pid := range Children(os.Getpid()) {
-		all = append(all, fmt.Sprint("child process ", pid))
+	children := Children(os.Getpid())
+	for _, pid := range children {
+		all = append(all, fmt.Sprintf("child process %d: %s", pid, command(pid)))
+	}
+	for _, pid := range withMark(mark) {
+		if !slices.Contains(children, pid) {
+			all = append(all, fmt.Sprintf("process %d, no child: %s", pid, command(pid)))
+		}
 	}
 	return all
 }
