@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vm"
 )
 
@@ -51,7 +52,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := leaks.Main(m)
 	if _, err := os.Stat(paracuda); code != 0 && err != nil {
 		fmt.Fprintf(os.Stderr, "tests: find the program under test: %v: run make binary\n", err)
 	}
