@@ -138,12 +138,18 @@ func Restore() {
 // Tell calls a function that only the fake has, if the library is loaded.
 func Tell(name string, arguments ...uint64) { call(Library, name, arguments...) }
 
+// TellOf does so for a library of Build's.
+func TellOf(library, name string, arguments ...uint64) { call(library, name, arguments...) }
+
 // Count is how often a function of the library was called.
-func Count(name string) uint64 {
+func Count(name string) uint64 { return CountOf(Library, name) }
+
+// CountOf is the same for a library of Build's.
+func CountOf(library, name string) uint64 {
 	text, n := cmem.Copied([]byte(name), 1), cmem.Allocate(8)
 	defer text.Free()
 	defer n.Free()
-	call(Library, "fake_count", text.Address(), n.Address())
+	call(library, "fake_count", text.Address(), n.Address())
 	return n.Words()[0]
 }
 

@@ -58,13 +58,31 @@ static u64 last_option[16];
 static u64 last_options;
 static __thread void *current, *below;
 
-#define IN_CONTEXT                                         \
-	do {                                               \
-		COUNT;                                     \
-		if (sticky)                                \
-			return sticky;                     \
-		if (!current)                              \
-			return CUDA_ERROR_INVALID_CONTEXT; \
+static char contexts[16]; // the primary ones
+static int lost[16]; // what every call returns in the context of a GPU that is lost
+
+static int primary(const void *context)
+{
+	return (u64)context - (u64)contexts < sizeof(contexts);
+}
+
+// failure is what every call in the current context returns.
+static int failure(void)
+{
+	if (sticky)
+		return sticky;
+	if (!current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!primary(current))
+		return CUDA_SUCCESS;
+	return __atomic_load_n(&lost[(char *)current - contexts], __ATOMIC_SEQ_CST);
+}
+
+#define IN_CONTEXT                        \
+	do {                              \
+		COUNT;                    \
+		if (failure())            \
+			return failure(); \
 	} while (0)
 
 API CUresult fake_count(const char *name, u64 *n)
@@ -85,6 +103,12 @@ API CUresult fake_not_ready(int n)
 API CUresult fake_sticky(int r)
 {
 	sticky = r;
+	return CUDA_SUCCESS;
+}
+
+API CUresult fake_lost(u64 gpu, u64 r)
+{
+	__atomic_store_n(&lost[gpu % 16], (int)r, __ATOMIC_SEQ_CST);
 	return CUDA_SUCCESS;
 }
 
@@ -219,12 +243,11 @@ API CUresult cuDeviceGetAttribute(int *v, int a, int d)
 	return a < 1 || a > CUDA_LAST_DEVICE_ATTRIBUTE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static char contexts[16];
 API CUresult cuDevicePrimaryCtxRetain(void **c, int d)
 {
 	COUNT;
 	*c = &contexts[d];
-	return CUDA_SUCCESS;
+	return __atomic_load_n(&lost[d], __ATOMIC_SEQ_CST);
 }
 
 API CUresult cuDevicePrimaryCtxRelease_v2(int d)

@@ -222,6 +222,7 @@ API CUresult cuMemFreeHost(void *p)
 static struct registered {
 	u64 base, size, id, pages;
 	char *pinned; // NULL: it isn't
+	const void *context; // of the primary ones only that which did it can undo it
 } registered[256];
 static u64 registrations;
 enum { PAGE = 4096 };
@@ -246,6 +247,15 @@ static void unpin(struct registered *r)
 	if (r->pinned)
 		munmap(r->pinned, r->pages);
 	r->size = 0;
+}
+
+// fake_unpin undoes what nobody could unregister any more, as the end of a process does.
+API CUresult fake_unpin(void)
+{
+	for (int i = 0; i < 256; i++)
+		if (registered[i].size)
+			unpin(&registered[i]);
+	return CUDA_SUCCESS;
 }
 
 // reach is where the GPU finds n bytes.
@@ -288,6 +298,7 @@ API CUresult cuMemHostRegister_v2(u64 p, u64 n, unsigned flags)
 			registered[i].base = p;
 			registered[i].size = n;
 			registered[i].id = ++registrations;
+			registered[i].context = current;
 			pin(&registered[i]);
 			return CUDA_SUCCESS;
 		}
@@ -299,6 +310,9 @@ API CUresult cuMemHostUnregister(u64 p)
 	IN_CONTEXT;
 	for (int i = 0; i < 256; i++)
 		if (registered[i].size && registered[i].base == p) {
+			if (primary(registered[i].context) && primary(current) &&
+			    registered[i].context != current)
+				return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 			unpin(&registered[i]);
 			return CUDA_SUCCESS;
 		}
