@@ -2,7 +2,10 @@
 
 package gpubackend
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Result is a CUresult. The results themselves are generated from api/errors.tsv.
 type Result int32
@@ -42,6 +45,15 @@ func (r Result) Err() error {
 type resultError Result
 
 func (e resultError) Error() string { return Result(e).String() }
+
+// ResultIn is the Result that an error is, or wraps; Success for none.
+func ResultIn(err error) Result {
+	var r resultError
+	if errors.As(err, &r) {
+		return Result(r)
+	}
+	return Success
+}
 
 // String is the name that CUDA's header has for r, and its number.
 func (r Result) String() string {

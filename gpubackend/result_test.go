@@ -2,7 +2,11 @@
 
 package gpubackend
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
 
 // TestResultNames: an error has CUDA's name and number.
 func TestResultNames(t *testing.T) {
@@ -20,6 +24,23 @@ func TestResultNames(t *testing.T) {
 	}
 	if Success.Err() != nil {
 		t.Error("success is an error")
+	}
+}
+
+// TestResultIn: an error has the result that it is, or wraps.
+func TestResultIn(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want Result
+	}{
+		{nil, Success},
+		{errors.New("no"), Success},
+		{Unknown.Err(), Unknown},
+		{fmt.Errorf("copy: %w", errors.Join(errors.New("no"), OutOfMemory.Err())), OutOfMemory},
+	} {
+		if got := ResultIn(c.err); got != c.want {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
 	}
 }
 

@@ -70,6 +70,9 @@ func (c *Client) Attach(fd int, start, bytes uint64) (uint32, error) {
 	if err != nil {
 		return 0, fmt.Errorf("attach: %w", err)
 	}
+	if s := status(m.value); s >= deviceStatus {
+		return 0, fmt.Errorf("attach: %w: %w", moves.ErrRefused, s.err())
+	}
 	if m.value != 0 {
 		return 0, fmt.Errorf("attach: %w", moves.ErrRefused)
 	}

@@ -116,7 +116,7 @@ func (c *conn) release(e engine) {
 
 // attach answers a worker that lends memory, which must not be the guest's.
 func (c *conn) attach(e engine, guest *memory, fd int, start, bytes uint64) error {
-	answer := message{kind: messageAnswer, value: 1}
+	answer := message{kind: messageAnswer}
 	s, refused := staging(nil), error(errGuests)
 	if !guest.has(fd) {
 		s, refused = c.mapped(e, fd, start, bytes)
@@ -124,7 +124,9 @@ func (c *conn) attach(e engine, guest *memory, fd int, start, bytes uint64) erro
 	if refused == nil {
 		c.next++
 		c.staging[c.next] = &lent{staging: s}
-		answer.number, answer.value = c.next, 0
+		answer.number = c.next
+	} else {
+		answer.value = refusal(refused)
 	}
 	if err := c.send(answer); err != nil {
 		c.closed = true

@@ -18,7 +18,8 @@ import (
 // files.
 //
 //	worker: attach (bytes; file, and where in it in units of 2 MiB)
-//	mover:  answer (its number, or value 1 for refused)
+//	mover:  answer (its number; value 0, or if it is refused the status of what the GPU's driver
+//	        has answered, or 1)
 //	worker: detach (the number)
 //	mover:  answer, when nothing is copied from or to it any more
 const (

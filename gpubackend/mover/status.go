@@ -48,6 +48,14 @@ func statusOf(r gpubackend.Result) status {
 	return deviceStatus + status(uint16(r))
 }
 
+// refusal is the value of an answer that refuses memory.
+func refusal(why error) uint64 {
+	if r := gpubackend.ResultIn(why); r != gpubackend.Success {
+		return uint64(statusOf(r))
+	}
+	return uint64(statusRange)
+}
+
 func (s status) err() error {
 	switch {
 	case s == statusDone:

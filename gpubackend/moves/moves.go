@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// ErrRefused is Attach's error if the mover can't map the memory. Any other error says that the
-// mover is gone.
+// ErrRefused is Attach's error if the mover can't map the memory. The error may wrap what the GPU's
+// driver has answered, too. Any other error says that the mover is gone.
 var ErrRefused = errors.New("refused by the mover, whose log says why")
 
 // Mover is the worker's end of its connection to the mover process, which copies between guest
@@ -57,5 +57,5 @@ type Place struct {
 // Completion is the end of a copy.
 type Completion struct {
 	ID  uint64
-	Err error
+	Err error // may wrap what the GPU's driver has answered
 }

@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/faults"
 )
 
 // fullDriver has no room for staging memory while full is positive, and counts the memory that it
@@ -151,5 +153,61 @@ func TestMoverRefusesStaging(t *testing.T) {
 	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 4,
 		lentBase); got != gpubackend.DeviceUnavailable {
 		t.Fatalf("direct without a mover: %d", got)
+	}
+}
+
+// TestTheMoversGPUIsLost: a copy that the mover can't make since the GPU is broken, or gone, fails
+// with CUDA's error, which the device process is told. What else the GPU says to the mover isn't
+// the program's.
+func TestTheMoversGPUIsLost(t *testing.T) {
+	for _, test := range []struct{ says, refused, failed gpubackend.Result }{
+		{gpubackend.Unknown, gpubackend.Unknown, gpubackend.Unknown},
+		{gpubackend.ECCUncorrectable, gpubackend.ECCUncorrectable, gpubackend.ECCUncorrectable},
+		{gpubackend.IllegalAddress, gpubackend.OutOfMemory, gpubackend.InvalidValue},
+		{gpubackend.OutOfMemory, gpubackend.OutOfMemory, gpubackend.InvalidValue},
+	} {
+		t.Run(test.says.String(), func(t *testing.T) {
+			r, _, m := newFullRig(t, 0)
+			told := 0
+			r.faults = faults.New(func() int { return 0 }, func(*handover.Message) error {
+				told++
+				return nil
+			})
+			m.refuses = errors.Join(moves.ErrRefused, test.says.Err())
+			if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, unlent); got != test.refused {
+				t.Errorf("refused: %v, want %v", got, test.refused)
+			}
+			m.refuses = nil
+			r.sendCopy(gpubackend.OpCopyHtoD, 2, lentBase, 4096)
+			r.work(t)
+			m.end(test.says.Err())
+			r.work(t)
+			if s := r.slot(); s.Done != 2 || gpubackend.Result(s.Result) != test.failed {
+				t.Errorf("failed: %+v, want %v", s, test.failed)
+			}
+			if told == 1 != test.says.OfGPU() {
+				t.Errorf("told %d times", told)
+			}
+		})
+	}
+}
+
+// TestTheMoverLacksMemory: what it can't map for lack of the GPU's memory is lent by a later copy.
+// What it can't map for another reason isn't.
+func TestTheMoverLacksMemory(t *testing.T) {
+	for says, again := range map[gpubackend.Result]bool{
+		gpubackend.OutOfMemory: true, gpubackend.InvalidValue: false,
+	} {
+		t.Run(says.String(), func(t *testing.T) {
+			r, _, m := newFullRig(t, 0)
+			m.refuses = errors.Join(moves.ErrRefused, says.Err())
+			r.copyAt(t, m, gpubackend.OpCopyDtoH, 1, lentBase)
+			m.refuses = nil
+			r.copyAt(t, m, gpubackend.OpCopyDtoH, 2, lentBase)
+			lent := m.attached[len(m.attached)-1] == lentBytes
+			if lent != again {
+				t.Errorf("lent %v, want the memory itself last: %t", m.attached, again)
+			}
+		})
 	}
 }

@@ -231,7 +231,7 @@ func (t *Copies) moved(m moves.Completion) {
 	switch {
 	case m.Err != nil:
 		t.Log.WithError(m.Err).Warn("copy guest memory")
-		t.end(c, gpubackend.InvalidValue)
+		t.end(c, lostOr(gpubackend.InvalidValue, m.Err))
 	case c.op.dir == toDevice && c.op.loan == nil:
 		t.carry(c)
 	default:

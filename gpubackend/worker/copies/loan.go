@@ -106,8 +106,12 @@ func (t *Copies) newLoan(address uint64) *loan {
 	begin := time.Now()
 	var err error
 	if l.number, err = t.reach.mover.Attach(fd, start, l.bytes); err != nil {
-		l.refused = true
 		t.Log.WithError(err).Debug("memory is not lent to the mover")
+		if gpubackend.ResultIn(err) == gpubackend.OutOfMemory { // of the GPU, now
+			t.loans.take(l.base, l.bytes)
+			return nil
+		}
+		l.refused = true
 		return l
 	}
 	t.Log.WithFields(logrus.Fields{"bytes": l.bytes,

@@ -42,6 +42,14 @@ func (t *Copies) reachable(op *operation) gpubackend.Result {
 	return gpubackend.NotReady
 }
 
+// lostOr is what the mover's error says of the GPU, if that is broken or gone; otherwise it is r.
+func lostOr(r gpubackend.Result, err error) gpubackend.Result {
+	if lost := gpubackend.ResultIn(err); lost.OfGPU() {
+		return lost
+	}
+	return r
+}
+
 // Reaches says whether there is a mover.
 func (t *Copies) Reaches() bool { return t.reach.mover != nil }
 

@@ -57,7 +57,7 @@ func (t *Copies) openStaging(
 	t.Driver.Unstage(address)
 	if errors.Is(err, moves.ErrRefused) {
 		t.Log.WithError(err).Warn("lend staging memory to the mover")
-		return 0, 0, gpubackend.OutOfMemory
+		return 0, 0, lostOr(gpubackend.OutOfMemory, err)
 	}
 	t.lose(err)
 	return 0, 0, t.reach.broken
