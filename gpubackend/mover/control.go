@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -91,7 +92,7 @@ func (s *server) replaceMemory(m *handover.Message, files []int) error {
 	}
 	closeRegions(dropped)
 	s.memory = next
-	return err
+	return errors.Join(err, s.engine.broken()) // then some may still be registered
 }
 
 // connect starts to serve a worker.

@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
+	cudadriver "github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -37,18 +38,17 @@ const (
 // cudaEngine copies with the VM's GPUs, each for what is in its own memory.
 type cudaEngine struct {
 	device     *cuda.Device
-	gpus       []*gpuJobs // one for each GPU; nil: none of its memory was lent
-	first      *gpuJobs   // is there from the start
+	gpus       []*gpuJobs // one for each GPU; nil: it isn't open
+	closed     []closed   // one for each GPU: why it couldn't be opened
 	accounts   *ledger.Process
 	ids        []uint64 // of the GPUs, in a ledger
 	threshold  uint64
 	registered uint64 // a power of two
 	granule    uint8  // its logarithm
-	bounce     []byte
-	bounceAt   uint64
 	parameters [16]byte
 	batch      *copies.Batch
-	failed     error
+	failed     error  // why no GPU can copy any more
+	suspect    bool   // one has failed: the others are asked
 	inline     []*job // that didn't need the GPU
 	warn       func(string, error)
 }
@@ -69,22 +69,25 @@ func newCUDAEngine(
 	if err != nil {
 		return nil, err
 	}
-	e := &cudaEngine{device: d, threshold: c.Threshold, batch: copies.NewBatch(batched)}
+	e := &cudaEngine{device: d, accounts: accounts, threshold: c.Threshold,
+		batch: copies.NewBatch(batched)}
 	e.setRegistered(c.Registered)
 	e.warn = func(what string, err error) { c.Log.WithError(err).Warn(what) }
-	if err := e.open(c, accounts); err != nil {
+	if err := e.open(c); err != nil {
 		e.close()
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *cudaEngine) open(c *Config, accounts *ledger.Process) error {
+// open initialises the driver. A VM's only GPU is opened at once: its first copy has begun this
+// mover. Of several, each is opened at its first use, which may be under the sandbox.
+func (e *cudaEngine) open(c *Config) error {
 	s, r := e.device.Open(nil)
 	if r != gpubackend.Success {
 		return fmt.Errorf("open the GPU: %w", r.Err())
 	}
-	e.accounts, e.gpus = accounts, make([]*gpuJobs, max(len(s.Device), c.Device+1))
+	e.gpus, e.closed = make([]*gpuJobs, len(s.Device)), make([]closed, len(s.Device))
 	places := make([]pcie.Address, len(s.Device))
 	for i := range s.Device {
 		e.ids = append(e.ids, ledger.ID(s.Device[i].Uuid))
@@ -94,18 +97,22 @@ func (e *cudaEngine) open(c *Config, accounts *ledger.Process) error {
 	if err != nil {
 		e.warn("stay near the GPU", err)
 	}
-	if e.first, err = e.openGPU(c.Device); err != nil {
+	if len(e.gpus) == 1 {
+		_, err = e.openGPU(0)
 		return err
 	}
-	e.bounce, e.bounceAt, err = e.device.HostMemory(bounceSize)
-	return err
+	cudadriver.LoadCompilers() // now, since the sandbox lets no memory be made executable
+	return nil
 }
 
 func (e *cudaEngine) attach(fd int, start, bytes uint64) (staging, error) {
 	if start != 0 {
 		return nil, fmt.Errorf("device memory from %#x on in its file: %w", start, errProtocol)
 	}
-	l := e.gpuOf(fd)
+	l, err := e.gpuOf(fd)
+	if err != nil {
+		return nil, err
+	}
 	if r := e.device.SetCurrent(l.context); r != gpubackend.Success {
 		return nil, fmt.Errorf("take memory: %w", r.Err())
 	}
@@ -131,18 +138,23 @@ func (e *cudaEngine) start(j *job) bool {
 	if s == nil {
 		return false
 	}
-	r := e.device.SetCurrent(l.context)
+	r := l.failed
+	if r == gpubackend.Success {
+		r = e.device.SetCurrent(l.context)
+	}
 	if r == gpubackend.Success {
 		r = e.queue(s, j)
 	}
 	j.status = statusOf(r)
-	if e.noteFailure(r) || e.failed != nil {
+	if l.failed != gpubackend.Success || e.noteFailure(l, r) {
 		e.inline = append(e.inline, j)
 		return true
 	}
 	// Even if a copy was refused, earlier ones may be under way.
 	if r = e.device.EventRecordWithFlags(s.event, s.stream, 0); r != gpubackend.Success {
-		e.fail(r)
+		if !e.noteFailure(l, r) {
+			e.end(r) // nobody can tell when the copies have ended
+		}
 		j.status = statusOf(r)
 		e.inline = append(e.inline, j)
 		return true
@@ -174,7 +186,7 @@ func (e *cudaEngine) queueSpans(s *flight, j *job) gpubackend.Result {
 		n := p.bytes
 		var r gpubackend.Result
 		switch {
-		case !e.reached(p) && !e.register(p):
+		case !e.reached(p) && !e.register(s.on, p):
 			r = e.bounced(s, j, p, device)
 		case n >= e.threshold || few:
 			r = e.copyEngine(s, j, p, device)
@@ -297,24 +309,14 @@ func (e *cudaEngine) poll(ended func(*job)) {
 		if l == nil || l.flying == 0 {
 			continue
 		}
-		if r := e.device.SetCurrent(l.context); r != gpubackend.Success {
-			e.fail(r)
+		if r := e.device.SetCurrent(l.context); r != gpubackend.Success &&
+			!e.noteFailure(l, r) {
+			e.end(r)
 		}
 		e.pollGPU(l, ended)
 	}
-}
-
-// noteFailure marks the engine as failed after an error that nothing can survive.
-func (e *cudaEngine) noteFailure(r gpubackend.Result) bool {
-	if r.Sticky() {
-		e.fail(r)
-	}
-	return r.Sticky()
-}
-
-func (e *cudaEngine) fail(r gpubackend.Result) {
-	if e.failed == nil {
-		e.failed = fmt.Errorf("the mover's context: %w", r.Err())
+	if e.suspect {
+		e.askOthers()
 	}
 }
 

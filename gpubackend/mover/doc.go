@@ -4,8 +4,9 @@
 // device memory that a guest process allocated, or staging memory where that can't be lent.
 //
 // One mover process serves a VM's workers on all its GPUs. Each GPU copies to and from its own
-// memory, by its own link to the host; it gets a context here when its memory is first lent. Only
-// in the mover is guest RAM registered with CUDA, and it runs no code of a guest. If the RAM were
+// memory, by its own link to the host; it gets a context here when its memory is first lent. One
+// that fails refuses its own copies, and the others go on. Only in the mover is guest RAM
+// registered with CUDA, and it runs no code of a guest. If the RAM were
 // registered in a worker, kernels that the guest process launches could reach all of it, also the
 // memory of the guest's operating system.
 //
@@ -47,8 +48,9 @@
 //
 // The software engine copies with the CPU, large requests on several cores. The CUDA engine
 // registers guest RAM in granules on first use, copies long runs with the copy engines, and
-// scattered ones with a kernel that takes a list of runs. From 256 KiB on a run is long: there the
-// copy engines reach 52 GB/s if the runs of a request are queued together. For short runs they are
+// scattered ones with a kernel that takes a list of runs. All GPUs reach what one has registered,
+// and it is unregistered in that one's context. From 256 KiB on a run is long: there the copy
+// engines reach 52 GB/s if the runs of a request are queued together. For short runs they are
 // slower than the kernel, which reaches 43 to 49 GB/s but shares the GPU with the programs' own
 // kernels. The engine polls for completion, on the processors of the GPUs' NUMA nodes. If GPUs are
 // on two nodes it uses both, since one process, in which guest RAM is registered once, serves all
@@ -63,6 +65,6 @@
 //	what both share    ring.go message.go status.go wake.go
 //	guest memory       memory.go guard.go (faults)
 //	engines            engine.go (jobs, regions) soft.go
-//	                   cuda.go gpus.go (what a GPU has) register.go (with CUDA)
-//	                   near.go (on which processors)
+//	                   cuda.go gpus.go (what a GPU has) failure.go (GPUs that are lost)
+//	                   register.go (with CUDA) near.go (on which processors)
 package mover

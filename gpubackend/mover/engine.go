@@ -12,7 +12,8 @@ import (
 
 // engine copies between guest memory and staging memory. The loop alone calls it.
 type engine interface {
-	// attach maps a worker's memory: bytes of a file from start on. fd stays the caller's.
+	// attach maps a worker's memory: bytes of a file from start on. fd stays the caller's. The
+	// error may have what the GPU's driver answers (gpubackend.ResultIn).
 	attach(fd int, start, bytes uint64) (staging, error)
 	// detach unmaps it; no job uses it.
 	detach(s staging)
@@ -98,8 +99,8 @@ type granuleState uint8
 
 const (
 	granuleUnknown granuleState = iota
-	granulePinned
 	granuleRefused
+	granulePinned // by GPU 0; from here on, by the GPU of that number
 )
 
 // regionKey tells regions apart.

@@ -4,8 +4,10 @@ package mover
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -36,42 +38,69 @@ func ofGPU(t *testing.T, name string, n int) (mem []byte, fd int) {
 	return mem, fd
 }
 
-// TestGPUOfItsOwn: memory is copied by the GPU that has it, which has a context from then on.
-func TestGPUOfItsOwn(t *testing.T) {
-	runtime.LockOSThread() // to which a context is current
-	defer runtime.UnlockOSThread()
-	t.Setenv("FAKE_DEVICES", "2")
+// newTestEngine is an engine on the fake driver, with so many GPUs. The test's goroutine stays on
+// its thread, to which contexts are current.
+func newTestEngine(t *testing.T, gpus int) (e *cudaEngine, library string) {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	t.Setenv("FAKE_DEVICES", strconv.Itoa(gpus))
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c := Config{Library: drivertest.Build(t), Log: logrus.NewEntry(log),
+	library = drivertest.Build(t)
+	c := Config{Library: library, Log: logrus.NewEntry(log),
 		Threshold: DefaultThreshold, Registered: DefaultRegistered}
-	accounts := ledger.NewProcess()
-	e, err := newCUDAEngine(&c, &handover.Policy{}, accounts)
+	e, err := newCUDAEngine(&c, &handover.Policy{}, ledger.NewProcess())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.close()
-	contexts := func(gpu int) uint64 { return accounts.Account(e.ids[gpu]).Held(ledger.Contexts) }
-	if e.gpus[1] != nil || contexts(0) == 0 || contexts(1) != 0 {
-		t.Errorf("from the start: GPUs %v, contexts %d and %d", e.gpus, contexts(0), contexts(1))
+	t.Cleanup(e.close)
+	return e, library
+}
+
+// contexts is what the contexts of two GPUs count for.
+func contexts(e *cudaEngine) (first, second uint64) {
+	held := func(gpu int) uint64 { return e.accounts.Account(e.ids[gpu]).Held(ledger.Contexts) }
+	return held(0), held(1)
+}
+
+// TestGPUOfItsOwn: memory is copied by the GPU that has it, which has a context from then on, and
+// none before.
+func TestGPUOfItsOwn(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 0, 1}, {1, 0, 1, 0}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			e, _ := newTestEngine(t, 2)
+			if a, b := contexts(e); a != 0 || b != 0 || e.working() != nil {
+				t.Errorf("from the start: GPUs %v, contexts %d and %d", e.gpus, a, b)
+			}
+			used := map[int]bool{}
+			for _, gpu := range order {
+				_, fd := ofGPU(t, fmt.Sprint("gpu", gpu), 2<<20)
+				s, err := e.attach(fd, 0, 2<<20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if l := s.(cudaStaging).on; l == nil || l != e.gpus[gpu] || l.number != gpu {
+					t.Errorf("memory of GPU %d is copied by %+v", gpu, l)
+				}
+				e.detach(s)
+				used[gpu] = true
+				if a, b := contexts(e); (a != 0) != used[0] || (b != 0) != used[1] {
+					t.Errorf("GPUs %v were used: contexts %d and %d", used, a, b)
+				}
+			}
+			if a, b := contexts(e); a != b {
+				t.Errorf("contexts: %d and %d", a, b)
+			}
+		})
 	}
-	for _, test := range []struct {
-		name string
-		gpu  int
-	}{{"gpu0", 0}, {"gpu1", 1}, {"gpu0", 0}, {"gpu1", 1}} {
-		_, fd := ofGPU(t, test.name, 2<<20)
-		s, err := e.attach(fd, 0, 2<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if l := s.(cudaStaging).on; l == nil || l != e.gpus[test.gpu] ||
-			e.gpus[0] == e.gpus[1] {
-			t.Errorf("%s is copied by %p of %v", test.name, l, e.gpus)
-		}
-		e.detach(s)
-	}
-	if contexts(1) != contexts(0) {
-		t.Errorf("contexts: %d and %d", contexts(0), contexts(1))
+}
+
+// TestTheOnlyGPU is opened from the start: the mover begins with its first copy.
+func TestTheOnlyGPU(t *testing.T) {
+	e, _ := newTestEngine(t, 1)
+	if e.working() == nil || e.accounts.Account(e.ids[0]).Held(ledger.Contexts) == 0 {
+		t.Errorf("GPUs %v", e.gpus)
 	}
 }
 

@@ -10,8 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
+
+const _ = uint8(granulePinned) + gpus.Max // each GPU has a state of its own
 
 func hostAddress(b []byte) uint64 { return uint64(guestmem.Addr(b)) }
 
@@ -27,12 +30,12 @@ func (e *cudaEngine) reached(p *span) bool {
 	const mask = 63 // saves a comparison
 	first, last := p.offset>>(e.granule&mask), (p.offset+p.bytes-1)>>(e.granule&mask)
 	return first == last && first < uint64(len(p.region.granules)) &&
-		p.region.granules[first] == granulePinned
+		p.region.granules[first] >= granulePinned
 }
 
-// register makes sure that the GPU reaches a span of guest memory. If a granule can't be
-// registered, its payload is bounced.
-func (e *cudaEngine) register(p *span) bool {
+// register makes sure that GPUs reach a span of guest memory. What one registers all reach. If a
+// granule can't be registered, its payload is bounced.
+func (e *cudaEngine) register(l *gpuJobs, p *span) bool {
 	r := p.region
 	if r.granules == nil {
 		r.granules = make([]granuleState, (r.key.size+e.registered-1)/e.registered)
@@ -40,30 +43,33 @@ func (e *cudaEngine) register(p *span) bool {
 	ok := true
 	for granule := p.offset >> e.granule; granule <= (p.offset+p.bytes-1)>>e.granule; granule++ {
 		if r.granules[granule] == granuleUnknown {
-			r.granules[granule] = e.registerGranule(r, granule)
+			r.granules[granule] = e.registerGranule(l, r, granule)
 		}
-		ok = ok && r.granules[granule] == granulePinned
+		ok = ok && r.granules[granule] >= granulePinned
 	}
 	return ok
 }
 
 // registerGranule registers one granule. The file's length is checked first: pages that aren't
-// there can't be pinned. Pinned pages survive a cut of the file.
-func (e *cudaEngine) registerGranule(r *region, granule uint64) granuleState {
+// there can't be pinned. Pinned pages survive a cut of the file. That a GPU is lost says nothing
+// about a granule.
+func (e *cudaEngine) registerGranule(l *gpuJobs, r *region, granule uint64) granuleState {
 	from, to := granule*e.registered, min((granule+1)*e.registered, r.key.size)
 	if !r.holds(to) {
 		return granuleRefused
 	}
 	populate(r.host[from:to])
 	result := e.device.HostRegister(hostAddress(r.host[from:to]), to-from, true)
-	if result != gpubackend.Success {
-		if !r.warned {
-			e.warn("register guest memory: it is copied by the CPU", result.Err())
-		}
+	switch {
+	case result == gpubackend.Success:
+		return granulePinned + granuleState(l.number)
+	case result.Sticky() || result.OfGPU():
+		return granuleUnknown
+	case !r.warned:
 		r.warned = true
-		return granuleRefused
+		e.warn("register guest memory: it is copied by the CPU", result.Err())
 	}
-	return granulePinned
+	return granuleRefused
 }
 
 // How many threads bring pages in, and the fewest bytes for one.
@@ -87,17 +93,22 @@ func populate(b []byte) {
 	all.Wait()
 }
 
-// forget unregisters a region.
+// forget unregisters a region, each granule in the context in which it was registered. The engine
+// ends if that fails: GPUs may reach the pages for as long as this process lives.
 func (e *cudaEngine) forget(r *region) {
 	for i, state := range r.granules {
-		if state != granulePinned {
+		if state < granulePinned {
 			continue
 		}
 		granule := uint64(i)
 		from, to := granule*e.registered, min((granule+1)*e.registered, r.key.size)
-		if result := e.device.HostUnregister(hostAddress(r.host[from:to]),
-			to-from); result != gpubackend.Success {
+		result := e.device.SetCurrent(e.gpus[state-granulePinned].context)
+		if result == gpubackend.Success {
+			result = e.device.HostUnregister(hostAddress(r.host[from:to]), to-from)
+		}
+		if result != gpubackend.Success {
 			e.warn("unregister guest memory", result.Err())
+			e.end(result)
 		}
 	}
 	r.granules = nil
@@ -105,12 +116,13 @@ func (e *cudaEngine) forget(r *region) {
 
 // bounced copies a span that can't be registered through pinned memory, and waits for it.
 func (e *cudaEngine) bounced(s *flight, j *job, p *span, device uint64) gpubackend.Result {
+	l := s.on
 	for host := p.host(); len(host) > 0; {
-		n := min(len(host), len(e.bounce))
-		if j.toDevice && !guardedCopy(e.bounce[:n], host[:n]) {
+		n := min(len(host), len(l.bounce))
+		if j.toDevice && !guardedCopy(l.bounce[:n], host[:n]) {
 			return resultFault
 		}
-		dst, src := device, e.bounceAt
+		dst, src := device, l.bounceAt
 		if !j.toDevice {
 			dst, src = src, dst
 		}
@@ -120,7 +132,7 @@ func (e *cudaEngine) bounced(s *flight, j *job, p *span, device uint64) gpubacke
 		if r := e.wait(s); r != gpubackend.Success {
 			return r
 		}
-		if !j.toDevice && !guardedCopy(host[:n], e.bounce[:n]) {
+		if !j.toDevice && !guardedCopy(host[:n], l.bounce[:n]) {
 			return resultFault
 		}
 		host, device = host[n:], device+uint64(n)

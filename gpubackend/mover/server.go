@@ -28,8 +28,6 @@ type Config struct {
 	Spin time.Duration
 	// Threads is how many cores the software engine uses; 0 is all.
 	Threads int
-	// Device is the number of the GPU among those that the process sees.
-	Device int
 	// Library is the CUDA driver's library; empty is the usual one.
 	Library string
 	// PCI is the folder in which PCI devices are looked up; empty is the usual one.

@@ -25,8 +25,8 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// TestListsAreShort: whoever adds a call takes it from somewhere else, or says here why not. A
-// mover makes the context of a VM's second GPU when memory of it comes, as a worker does.
+// TestListsAreShort: whoever adds a call takes it from somewhere else, or says here why not. In a
+// VM with several GPUs the mover makes a context when memory of its GPU comes, as a worker does.
 func TestListsAreShort(t *testing.T) {
 	for role, most := range map[sandbox.Role]int{
 		sandbox.SoftWorker: 48, sandbox.SoftMover: 45, sandbox.Device: 45,
