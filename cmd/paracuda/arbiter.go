@@ -97,6 +97,9 @@ func (o *arbiterOptions) table() (*policy.Table, error) {
 }
 
 func (o *arbiterOptions) run() error {
+	if err := o.anew(); err != nil {
+		return fmt.Errorf("arbiter: %w", err)
+	}
 	o.socket = cmp.Or(o.socket, client.DefaultPath())
 	if err := cli.CheckSocket("--socket", o.socket); err != nil {
 		return err

@@ -198,6 +198,11 @@ func TestArbiterIsConfined(t *testing.T) {
 	within(t, "it serves", func() bool { return strings.Contains(p.log.String(), "waits for VMs") })
 	p.has("NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000",
 		"CapPrm:\t0000000000000000")
+	for _, v := range procFile(t, p.cmd.Process.Pid, "environ", "\x00") {
+		if strings.HasPrefix(v, mainVariable) {
+			t.Errorf("it has the variable %s", v)
+		}
+	}
 	if err := os.WriteFile(config+".new", []byte("[default]\nweight = 3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -111,6 +112,9 @@ func dispatch(args []string) error {
 			args = append([]string{"version"}, args[1:]...)
 		}
 		name = args[0]
+	}
+	if name != "device" && name != "arbiter" { // these may begin anew
+		runtime.UnlockOSThread()
 	}
 	root := rootCommand(name)
 	root.SetArgs(append([]string{}, args...)) // nil would be this process's own

@@ -135,6 +135,9 @@ func (o *deviceOptions) run() error {
 	if o.replace {
 		return replaceDevice(o.control)
 	}
+	if err := o.anew(); err != nil {
+		return fmt.Errorf("device: %w", err)
+	}
 	if err := o.takeActivated(); err != nil {
 		return fmt.Errorf("device: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -51,7 +52,8 @@ func (o *deviceOptions) keep() error {
 	if err := filterCalls(sandbox.Keeper); err != nil {
 		return err
 	}
-	c := &deviceChild{args: args, sockets: sockets, log: log, path: pathOf()}
+	c := &deviceChild{args: args, sockets: sockets, log: log, path: pathOf(),
+		environment: sandbox.Environment(os.Environ(), slices.Concat(ofDevices, o.passEnv))}
 	defer c.closeSockets()
 	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: c.ready, Replacing: c.renew})
 	signals := make(chan os.Signal, 2)
@@ -73,10 +75,10 @@ func (o *deviceOptions) keep() error {
 	return told(err)
 }
 
-// ofDevices are the capabilities that device processes need to start if root starts them. They give
+// capabilities are those that device processes need to start if root starts them. They give
 // them up by themselves. They are for the VM's namespaces, to look into workers, to open and make
 // files and sockets in other users' folders, to give these to a group, and to give up the rest.
-var ofDevices = []uint{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_DAC_OVERRIDE,
+var capabilities = []uint{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_DAC_OVERRIDE,
 	unix.CAP_CHOWN, unix.CAP_SETPCAP}
 
 // confineKeeper takes from the keeper what device processes don't need. It doesn't give up files,
@@ -88,7 +90,7 @@ func confineKeeper() error {
 	if err := sandbox.NotDumpable(); err != nil {
 		return err
 	}
-	_, err := sandbox.PassOn(ofDevices...) // other users than root have nothing to give up
+	_, err := sandbox.PassOn(capabilities...) // other users than root have nothing to give up
 	return err
 }
 
@@ -119,11 +121,12 @@ func told(err error) error {
 
 // deviceChild stands for the VM's device process, each one in turn.
 type deviceChild struct {
-	args    []string
-	sockets []*os.File // that the first one inherits
-	log     *logrus.Entry
-	path    string // of this program when it was started
-	told    bool   // systemd knows that the device is ready
+	args        []string
+	environment []string
+	sockets     []*os.File // that the first one inherits
+	log         *logrus.Entry
+	path        string // of this program when it was started
+	told        bool   // systemd knows that the device is ready
 
 	mu      sync.Mutex
 	ending  bool // guarded by mu, as is what follows
@@ -188,7 +191,7 @@ func (c *deviceChild) run(k *keeper.Keeper) error {
 // start implements keeper.Config.
 func (c *deviceChild) start(control *os.File) (keeper.Child, error) {
 	cmd := exec.Command(c.program(), append([]string{"device"}, c.args...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdin, os.Stdout, os.Stderr, c.environment
 	cmd.ExtraFiles = append([]*os.File{control}, c.sockets...)
 	// A terminal's signal goes to this process alone, which passes it on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

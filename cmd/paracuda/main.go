@@ -10,8 +10,8 @@
 //	                   version.go config.go (its file) childlog.go
 //	a VM's processes   device.go worker.go mover.go starter.go starterclient.go tree.go
 //	                   orphans.go (whose starter process has died)
-//	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
-//	                   driverfiles.go
+//	  how they start   anew.go (without what was inherited) serve.go service.go (systemd)
+//	                   socket.go spawn.go sandbox.go layout.go driverfiles.go
 //	                   limits.go (and who goes first when memory is short) sharing.go self.go
 //	  which GPUs       gpuoption.go (--gpu) hostgpus.go (asks for the host's) vmgpus.go (a VM's)
 //	  how they go on   keep.go (the keeper) keeperflag.go before.go (what a device process left to

@@ -61,7 +61,7 @@ func sandboxOption(c *cobra.Command, s *sandboxFlag) {
 const (
 	sandboxHelp = "`on|off`: whether the VM's processes keep only the rights and files that they " +
 		"need"
-	passEnvHelp = "give workers and mover the environment variable `NAME` (may be repeated)"
+	passEnvHelp = "give the VM's processes the environment variable `NAME` (may be repeated)"
 )
 
 // start is how children are started, and with which environment.
@@ -107,9 +107,6 @@ func (o *deviceOptions) household(
 			nil}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
-	if environment == nil {
-		environment = []string{}
-	}
 	config := starterConfig{GPU: gpu, VM: o.logs.VM, Level: o.logs.Level,
 		Format: o.logs.Format}
 	if o.arbiter != noArbiter {

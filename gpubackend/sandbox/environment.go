@@ -21,8 +21,9 @@ var variables = []string{
 }
 
 // Environment returns, as NAME=VALUE, the variables of an environment that a child needs, and those
-// that more names.
+// that more names. It is never nil.
 func Environment(all, more []string) (some []string) {
+	some = []string{}
 	for _, v := range all {
 		name, _, _ := strings.Cut(v, "=")
 		if slices.Contains(more, name) || slices.ContainsFunc(variables, func(w string) bool {

@@ -5,6 +5,8 @@ package sandbox
 import (
 	"fmt"
 	"math"
+	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,4 +20,24 @@ func CloseInherited(first int) error {
 		return fmt.Errorf("keep descriptors from children: %w", err)
 	}
 	return nil
+}
+
+// Inherited lists the descriptors from first on that this process was started with, and would pass
+// on.
+func Inherited(first int) (fds []int, err error) {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil, fmt.Errorf("look for inherited descriptors: %w", err)
+	}
+	for _, file := range list {
+		fd, err := strconv.Atoi(file.Name())
+		if err != nil || fd < first {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err == nil && flags&unix.FD_CLOEXEC == 0 {
+			fds = append(fds, fd)
+		}
+	}
+	return fds, nil
 }

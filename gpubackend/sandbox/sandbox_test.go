@@ -134,13 +134,20 @@ func TestInheritedDescriptorsAreKept(t *testing.T) {
 		}
 		return strings.Contains(string(out), file)
 	}
-	if !childHas() {
-		t.Fatal("a child doesn't have it anyway")
+	listed := func(first int) bool {
+		fds, err := Inherited(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(fds, fd)
+	}
+	if !childHas() || !listed(fd) || listed(fd+1) {
+		t.Fatal("a child doesn't have it anyway, or it isn't listed")
 	}
 	if err := CloseInherited(fd); err != nil {
 		t.Fatal(err)
 	}
-	if childHas() {
+	if childHas() || listed(fd) {
 		t.Error("a child has it")
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
