@@ -19,9 +19,91 @@ import (
 // runs the same script with its own GPUs.
 func TestNamedGPUs(t *testing.T) {
 	boots(t)
-	out, err := exec.Command(python(t), "bundle/gpus", "soft").CombinedOutput()
+	out, err := exec.Command(python(t), "bundle/gpus", "soft", "names").CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), "\n0 wrong of 6\n") {
 		t.Errorf("tests/bundle/gpus: %v, want \"0 wrong of 6\": %s", err, out)
+	}
+}
+
+// TestToldOfGPUs runs the script that compares what nvidia-smi and NVML say natively and in guests,
+// with a guest for the native side. Then it changes what was said, and has that compared.
+func TestToldOfGPUs(t *testing.T) {
+	boots(t)
+	dir := t.TempDir()
+	told := func(args ...string) (string, error) {
+		c := exec.Command(python(t), append([]string{"bundle/told"}, args...)...)
+		c.Env = append(os.Environ(), "OUT="+dir, "SMI="+filepath.Join(nvmlTools(t), "nvidia-smi"))
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := told("soft"); err != nil || !strings.HasSuffix(out, "\n0 wrong\n") ||
+		!strings.Contains(out, "soft:4: NVML: same (1311 facts") ||
+		!strings.Contains(out, "soft:4: nvidia-smi topo -m: same (29 facts") {
+		t.Fatalf("tests/bundle/told soft: %v: %s", err, out)
+	}
+	for name, tt := range map[string]struct {
+		file  string
+		edits []string
+		says  string
+		wrong bool
+	}{
+		"a way": {"soft:4.native", []string{"\tNV6", "\tNV18"},
+			"\n    GPU 0 to GPU 1: way: natively NV18, in the guest NV6\n", true},
+		"no way": {"soft:4.guest", []string{"\tNV6", "\tSYS"},
+			"\n    GPU 0 to GPU 1: way: natively NV6, in the guest SYS\n", true},
+		"an access": {"soft:4.guest", []string{`"GPU 1 to GPU 0: reads": 0`,
+			`"GPU 1 to GPU 0: reads": 5`},
+			"\n    GPU 1 to GPU 0: reads: natively 0, in the guest 5\n", true},
+		"a GPU of others": {"soft:1.guest", []string{softUUID, softUUID[:len(softUUID)-1] + "2"},
+			"WRONG: ", true},
+		"a GPU of others beside": {"soft:1.guest", []string{"Legend:",
+			softUUID[:len(softUUID)-1] + "2"}, "WRONG: the guest was told of GPU-", true},
+		"nothing": {"soft:1.guest", []string{"told-----NVML", "told-----other"},
+			"WRONG: NVML's program printed nothing\n", true},
+		"no JSON": {"soft:1.native", []string{`"confidential`, "confidential"},
+			"output: natively unlike what was expected", true},
+		"a temperature": {"soft:1.native", []string{"GPU Current Temp                  : N/A",
+			"GPU Current Temp                  : 30 C"},
+			"explained: 1: the hardware's state isn't known in a VM\n", false},
+		"an invented one": {"soft:1.guest", []string{"GPU Current Temp                  : N/A",
+			"GPU Current Temp                  : 30 C"},
+			"Temperature/GPU Current Temp: natively N/A, in the guest 30 C\n", true},
+		"a host bridge": {"soft:4.native", []string{"\tSYS", "\tPHB"},
+			": how near GPUs are on PCI Express isn't known\n", false},
+		"a network card": {"soft:1.native", []string{"\tCPU Affinity", "\tNIC0\tCPU Affinity",
+			" X \t0-1", " X \tSYS\t0-1"}, ": network cards are the VM's\n", false},
+		"memory": {"soft:1.native", []string{": 2147483648", ": 2160000000"},
+			": memory is what CUDA can have\n", false},
+		"too little memory": {"soft:1.native", []string{": 2147483648", ": 3147483648"},
+			"total memory: natively 3147483648, in the guest 2147483648\n", true},
+		"a link elsewhere": {"soft:1.native", []string{
+			`link 0: state": "error 3"`, `link 0: state": 1`,
+			`link 0: remote type": "error 3"`, `link 0: remote type": 0`,
+			`link 0: remote PCI": "error 3"`, `link 0: remote PCI": "00000000:02:00.0 0x0 0x0"`},
+			"explained: 3: a link to a GPU that the VM doesn't have isn't up\n", false},
+		"a link to a switch": {"soft:1.native", []string{
+			`link 0: state": "error 3"`, `link 0: state": 1`,
+			`link 0: remote type": "error 3"`, `link 0: remote type": 2`,
+			`link 0: remote PCI": "error 3"`, `link 0: remote PCI": "ffffffff:ff:ff.0 0x0 0x0"`},
+			"link 0: state: natively 1, in the guest error 3\n", true},
+	} {
+		path := filepath.Join(dir, tt.file)
+		said, err := os.ReadFile(path)
+		changed := strings.NewReplacer(tt.edits...).Replace(string(said))
+		if err != nil || changed == string(said) {
+			t.Errorf("%s: nothing to change: %v", name, err)
+			continue
+		}
+		if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := told("again", dir)
+		if (err != nil) != tt.wrong || !strings.Contains(out, tt.says) {
+			t.Errorf("%s: %v, want an error: %t, and %q: %s", name, err, tt.wrong, tt.says, out)
+		}
+		if err := os.WriteFile(path, said, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

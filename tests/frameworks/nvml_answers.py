@@ -2,7 +2,9 @@
 """NVML: what libraries ask it before they start, through ctypes as they do it without Python."""
 
 import ctypes
+import re
 
+from nvml_pairs import facts
 from sections import run, section
 
 LIB = ctypes.CDLL("libnvidia-ml.so.1")
@@ -89,9 +91,16 @@ def remote_ends():
 
 
 @section("fields of NVLinks")
-def fields():
+def link_fields():
     return [[field(164, i), field(165, i), field(166, i)] for i in range(18)] + \
            [field(n) for n in (84, 90, 91, 147)]
+
+
+@section("each GPU, and each pair")
+def pairs():
+    """What must be the same in a VM that has the host's GPUs in the same order."""
+    own = re.compile("near|ancestor|PCI class|total memory")
+    return sorted(f"{name}: {value}" for name, value in facts().items() if not own.search(name))
 
 
 @section("fabric and confidential computing")
