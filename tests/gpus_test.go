@@ -235,6 +235,51 @@ func TestTopologyOfNCCL(t *testing.T) {
 	})
 }
 
+// TestTopologyReadByNCCL runs the program that has NCCL read the topology file, with a fake NCCL,
+// in VMs with several GPUs. A GPU host has a real one.
+func TestTopologyReadByNCCL(t *testing.T) {
+	t.Parallel()
+	dir := logDir(t)
+	libraries := filepath.Join(root, "build/guest/lib")
+	if r := command(t, time.Minute, root, "gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared",
+		"-fPIC", "-o", filepath.Join(dir, "libnccl.so.2"), "tests/guests/nccl.c", "-L"+libraries,
+		"-lcuda"); r.exit != 0 {
+		t.Fatal(r.stderr)
+	}
+	program := []string{python(t), filepath.Join(root, "tests/frameworks/nccl_topology.py")}
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
+		for gpus, wants := range map[string]map[string]string{
+			"soft:2": {
+				"": `"value": [["GPU 0", "0", "90", "6 to GPU 1"], ["GPU 1", "1", "90", ` +
+					`"6 to GPU 0"]]`,
+				"looks": `NCCL's log doesn't name it`,
+				"adds":  `"[0, 0], [[`,
+			},
+			"soft:4": {
+				"": `["GPU 3", "3", "90", "6 to GPU 0", "6 to GPU 1", "6 to GPU 2"]]`,
+				"forgets": `"value": [["GPU 0", "0", "90", "6 to GPU 1", "6 to GPU 2", ` +
+					`"6 to GPU 3"], ["GPU 1", "1", "90"], ["GPU 2"`,
+			},
+		} {
+			var jobs []job
+			for fakes := range wants {
+				jobs = append(jobs, job{"fakes" + fakes, vm.limit, append([]string{"env",
+					"FAKE_NCCL=" + fakes, "PYTHONDONTWRITEBYTECODE=1",
+					"NCCL_LIB=" + filepath.Join(dir, "libnccl.so.2")}, program...)})
+			}
+			got := vm.batch(t, jobs, "--gpu", gpus)
+			for fakes, want := range wants {
+				o, ran := got["fakes"+fakes]
+				fails := fakes == "looks" || fakes == "adds"
+				if !ran || (o.exit != 0) != fails || !strings.Contains(o.stdout, want) {
+					t.Errorf("%s, fake %q: ran: %t, exit code %d, want %s:%s%s", gpus, fakes, ran,
+						o.exit, want, tail(o.stdout), tail(o.stderr))
+				}
+			}
+		}
+	})
+}
+
 // TestJoinedGPUs: nvidia-smi prints how a VM's GPUs are joined.
 func TestJoinedGPUs(t *testing.T) {
 	t.Parallel()
