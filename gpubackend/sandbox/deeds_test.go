@@ -17,6 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/abi/nvgpu"
+
+	"github.com/paracuda/paracuda/gpubackend/sandbox/sandboxtest"
 )
 
 // What a child of the tests does under a filter: by name, so that it can be told by runDeed.
@@ -102,7 +104,16 @@ var forbidden = map[string]func(){
 	"new limits":           raw(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, 1),
 	"the clock":            raw(unix.SYS_SETTIMEOFDAY),
 	"restart the host":     raw(unix.SYS_REBOOT),
+	"a call of x32":        raw(x32 | unix.SYS_SCHED_YIELD),
+	call32:                 func() { sandboxtest.Call32(unix.SYS_SCHED_YIELD) },
 }
+
+// Each role may make a call of this number, but not of the other lists of calls that a kernel has:
+// there it may be another call.
+const (
+	x32    = 1 << 30
+	call32 = "a call of 32 bits"
+)
 
 var (
 	deleteFile = raw(unix.SYS_UNLINKAT)

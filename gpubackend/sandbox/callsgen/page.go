@@ -24,9 +24,9 @@ func page() string {
 
 The system calls that processes may make once they serve a guest or a VM. This page is generated
 from the lists in gpubackend/sandbox/callsgen. Any other call ends the process, with the signal
-SIGSYS. The software GPU needs few calls; NVIDIA's driver makes contexts, memory and streams through
-files and requests of its own. None of these calls can make memory executable: the driver's
-libraries are loaded before.
+SIGSYS, and so does each call by the lists for 32 bits and x32. The software GPU needs
+few calls; NVIDIA's driver makes contexts, memory and streams through files and requests of its own.
+None of these calls can make memory executable: the driver's libraries are loaded before.
 
 A worker names files of its guest's memory by descriptors from %d on. The device process decides
 on each mapping of them ("asks"). No other call that reaches what a file has may name them. It
