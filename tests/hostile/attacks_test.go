@@ -110,13 +110,13 @@ func controlAttacks() []attack {
 			d.SetAvailIdx(d.AvailIdx() + 1000)
 			g.kick(0)
 			time.Sleep(5 * time.Millisecond)
-			return g.restart()
+			return g.reset()
 		}},
 		{"control: head out of range", 2, func(g *guest, c *channel) error {
 			g.queues[0].Driver.Offer(60000)
 			g.kick(0)
 			time.Sleep(5 * time.Millisecond)
-			return g.restart()
+			return g.reset()
 		}},
 	}
 	return list

@@ -47,9 +47,15 @@ func (c *channel) drop() error {
 	return err
 }
 
-// start opens the channel and gives it an arena, an EVENT and a MAP of id 5.
+// start gives the channel new rings, and opens it. For a second after that the device lets other
+// channels stand still: the VM might be about to pause.
 func (c *channel) start() error {
 	c.g.renew(1 + c.index)
+	return c.begin()
+}
+
+// begin opens the channel and gives it an arena, an EVENT and a MAP of id 5.
+func (c *channel) begin() error {
 	c.appended, c.seq, c.context, c.slot = 0, 0, 0, 0
 	c.g.memory.Write(c.arena, make([]byte, wire.Ring))
 	status, err := c.g.control(wire.ControlRequest{Type: wire.ControlOpen, Channel: uint32(c.index),

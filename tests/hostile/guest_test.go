@@ -35,7 +35,7 @@ const (
 
 // guest is all that is on a VM's side: front end, kernel and libraries.
 type guest struct {
-	t        *testing.T
+	t        testing.TB
 	process  *exec.Cmd
 	exited   chan struct{}
 	log      string
@@ -82,7 +82,7 @@ func newGuest(t *testing.T) *guest {
 }
 
 // newGuestBy makes a guest. prepare may change how its device process is started.
-func newGuestBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
+func newGuestBy(t testing.TB, prepare func(*exec.Cmd)) *guest {
 	t.Helper()
 	g := newDevice(t, prepare)
 	g.connect()
@@ -90,7 +90,7 @@ func newGuestBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 }
 
 // newDevice starts a device process, and connects no front end.
-func newDevice(t *testing.T, prepare func(*exec.Cmd)) *guest {
+func newDevice(t testing.TB, prepare func(*exec.Cmd)) *guest {
 	t.Helper()
 	program, err := build()
 	if err != nil {
@@ -146,7 +146,7 @@ func (g *guest) connect() {
 	g.front.Start(g.queues...)
 }
 
-func dial(t *testing.T, socket string) *net.UnixConn {
+func dial(t testing.TB, socket string) *net.UnixConn {
 	t.Helper()
 	for wait := patience.Of(starts); ; time.Sleep(5 * time.Millisecond) {
 		c, err := net.Dial("unix", socket)
@@ -175,7 +175,7 @@ func (g *guest) renew(i int) {
 	g.front.Start(g.queues[i])
 }
 
-// reset stops all queues and starts again, as a guest does when its kernel restarts.
+// reset gives all queues new rings, and starts again, as a guest does when its kernel restarts.
 func (g *guest) reset() error {
 	for _, q := range g.queues {
 		g.front.Stop(q)
@@ -187,24 +187,17 @@ func (g *guest) reset() error {
 	return g.begin()
 }
 
-// begin sends HELLO, and opens both channels.
+// begin sends HELLO, and opens both channels, whose rings are new.
 func (g *guest) begin() error {
 	if err := g.hello(0); err != nil {
 		return err
 	}
 	for _, c := range g.channels {
-		if err := c.start(); err != nil {
+		if err := c.begin(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// restart gives the control queue new rings, and opens both channels, as a driver does that starts
-// again.
-func (g *guest) restart() error {
-	g.renew(0)
-	return g.begin()
 }
 
 func (g *guest) kick(i int) { _, _ = unix.Write(g.queues[i].Kick, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }

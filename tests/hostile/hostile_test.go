@@ -51,7 +51,7 @@ var panics = regexp.MustCompile(`(?m)^(panic:|fatal error:|SIG[A-Z]+:|goroutine 
 	`device panicked|runtime error`)
 
 // opened opens both channels of a guest.
-func (g *guest) opened(t *testing.T) *guest {
+func (g *guest) opened(t testing.TB) *guest {
 	t.Helper()
 	if err := g.begin(); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func (g *guest) opened(t *testing.T) *guest {
 }
 
 // said returns the device's log, and the panics in it. These are failures.
-func (g *guest) said(t *testing.T) (log []byte, found []string) {
+func (g *guest) said(t testing.TB) (log []byte, found []string) {
 	t.Helper()
 	log, err := os.ReadFile(g.log)
 	if err != nil {

@@ -25,7 +25,7 @@ type process struct {
 }
 
 // file returns the text of a process's file in /proc.
-func (p process) file(t *testing.T, name string) string {
+func (p process) file(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid, name))
 	if err != nil {
