@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -23,10 +24,18 @@ const (
 	controlAtMost = 40 // control requests that may wait for an answer
 )
 
+// choices are made by chance, or by an input of a fuzzer's.
+type choices interface {
+	IntN(n int) int
+	UintN(n uint) uint
+	Uint64N(n uint64) uint64
+	Uint64() uint64
+}
+
 // random is a guest that does random steps without looking at their results. It attacks the device
 // process and the worker together, but only by the channel victim.
 type random struct {
-	*rand.Rand
+	choices
 	g        *guest
 	c        *channel
 	pending  int  // control requests that may not be answered yet
@@ -158,9 +167,18 @@ func (r *random) commands() error {
 	return nil
 }
 
+// again closes the channel and opens it, as for the next program.
+func (r *random) again() error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	r.nonsense = false
+	return errors.Join(r.c.drop(), r.c.start())
+}
+
 // step does one random step.
 func (r *random) step() error {
-	kind := r.IntN(16)
+	kind := r.IntN(18)
 	r.nonsense = r.nonsense || kind < 6 || kind == 8 || kind == 9
 	switch kind {
 	case 0, 1, 2:
@@ -179,6 +197,8 @@ func (r *random) step() error {
 		r.g.front.SetMemory(r.g.memory)
 	case 12:
 		time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond)
+	case 13:
+		return r.again()
 	default:
 		return r.commands()
 	}
@@ -195,6 +215,18 @@ func (r *random) settle() error {
 	}
 	r.c.open = r.c.open && !r.nonsense
 	return nil
+}
+
+// attack is an attack by random steps, as long as there are more.
+func (r *random) attack(more func() bool) attack {
+	return attack{name: "random", do: func(*guest, *channel) error {
+		for more() {
+			if err := r.step(); err != nil {
+				return err
+			}
+		}
+		return r.settle()
+	}}
 }
 
 // rounds is the number of rounds, PARACUDA_ROUNDS or fewRounds, and the seed, PARACUDA_SEED or the
@@ -227,15 +259,10 @@ func TestRandomGuest(t *testing.T) {
 			device.Args = append(device.Args, "--set", "starts=10000")
 		}).opened(t)
 		for i := first; i < min(n, first+roundsAGuest); i++ {
-			r := &random{Rand: rand.New(rand.NewPCG(seed, uint64(i))), g: g, c: g.channels[victim]}
-			v, err := g.run(attack{name: "random", do: func(*guest, *channel) error {
-				for range 1 + r.IntN(stepsAtMost) {
-					if err := r.step(); err != nil {
-						return err
-					}
-				}
-				return r.settle()
-			}}, byte(i))
+			r := &random{choices: rand.New(rand.NewPCG(seed, uint64(i))), g: g,
+				c: g.channels[victim]}
+			steps := 1 + r.IntN(stepsAtMost)
+			v, err := g.run(r.attack(func() bool { steps--; return steps >= 0 }), byte(i))
 			if v != pass {
 				t.Fatalf("seed %d, round %d: %s: %v", seed, i, v, err)
 			}
