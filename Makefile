@@ -221,7 +221,7 @@ suspend-programs: build ## suspend and resume VMs in the middle of each test pro
 	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 4h -v \
 		-run 'TestProgramsSuspended$$' .
 
-fuzz: ## fuzz each target for FUZZTIME, by default an hour
+fuzz: build ## fuzz each target for FUZZTIME, by default an hour
 	scripts/fuzz $(or $(FUZZTIME),1h)
 
 # Targets for what a guest or a front end can send first: messages, rings, commands, code. They run
@@ -230,9 +230,14 @@ FUZZ_SHORT = vhostuser/FuzzSession vhostuser/FuzzRecorded virtqueue/FuzzRawRings
 	gpubackend/worker/FuzzCommands \
 	gpubackend/soft/FuzzLoad gpubackend/soft/FuzzDevice
 
+# Targets with a VM or a device process and its workers, whose inputs take longer than others.
+FUZZ_WHOLE = tests/FuzzDriver tests/hostile/FuzzGuest
+
+fuzz fuzz-short: export PARACUDA = $(wildcard $(CURDIR)/bin/paracuda)
 fuzz-short: ## fuzz each target with some hundred inputs, and a few with some thousand
-	scripts/fuzz 400x $(FUZZ_SHORT:%=-%)
+	scripts/fuzz 400x $(FUZZ_SHORT:%=-%) $(FUZZ_WHOLE:%=-%)
 	scripts/fuzz 2000x $(FUZZ_SHORT)
+	scripts/fuzz 100x $(FUZZ_WHOLE)
 
 # On machines with little memory no VM runs at the same time as the linker. Elsewhere all run
 # together: the system tests first, which take longest, and one job more than there are processors,

@@ -28,6 +28,9 @@ var kernelFault = regexp.MustCompile(`(?m)^.*(BUG:|WARNING:|KASAN|UBSAN|ODEBUG|D
 // kernel's own: lockdep complains of how User Mode Linux uses RCU while it starts processors.
 const moduleLine = "paracuda: loading out-of-tree module taints kernel"
 
+// debugKernel looks for faults of its own while it runs (scripts/build-uml).
+const debugKernel = "7.2-debug"
+
 // fewRequests is the number of random requests if PARACUDA_RANDOM isn't set.
 const fewRequests = "1000"
 
@@ -100,7 +103,7 @@ func TestDriverUnderDebugKernel(t *testing.T) {
 	seed, requests := randomRequests()
 	script := `"$0" faults && "$0" random "$1" "$2" && "$3" && "$0" leaks &&
 		grep debug_locks: /proc/lockdep_stats`
-	r, log := inDebugKernel(t, frontEnds[0], "7.2-debug", script, driverTest(t), seed, requests,
+	r, log := inDebugKernel(t, frontEnds[0], debugKernel, script, driverTest(t), seed, requests,
 		filepath.Join(programs, "vectoradd"))
 	if r.exit != 0 || !regexp.MustCompile(`debug_locks: +1`).MatchString(r.stdout) {
 		t.Errorf("exit code %d, want 0 and lockdep still on (debug_locks: 1):%s%s", r.exit,

@@ -3,6 +3,8 @@
 package tests
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,20 +12,25 @@ import (
 	"time"
 )
 
-// build compiles a C file to a program or library in a folder that guests see.
-func build(t *testing.T, source string, options ...string) string {
+// build compiles a C file to a program or library in a folder that guests see. Another process of
+// the tests may do the same now.
+func build(t testing.TB, source string, options ...string) string {
 	t.Helper()
 	program := filepath.Join(logDir(t), strings.TrimSuffix(filepath.Base(source), ".c"))
-	args := append([]string{"cc", "-O2", "-Wall", "-Wextra", "-o", program,
+	new := fmt.Sprint(program, ".", os.Getpid())
+	args := append([]string{"cc", "-O2", "-Wall", "-Wextra", "-o", new,
 		filepath.Join(root, source)}, options...)
 	if r := command(t, time.Minute, root, args...); r.exit != 0 {
 		t.Fatalf("cc: %s", r.stderr)
+	}
+	if err := os.Rename(new, program); err != nil {
+		t.Fatal(err)
 	}
 	return program
 }
 
 // driverTest builds the program that tests the guest driver.
-func driverTest(t *testing.T) string {
+func driverTest(t testing.TB) string {
 	t.Helper()
 	return build(t, "guestdriver/kernel/test/paracuda-test.c", "-static", "-pthread",
 		"-I"+filepath.Join(root, "guestdriver/include"))

@@ -13,7 +13,7 @@ import (
 )
 
 // fewestTargets is the least number of fuzz targets.
-const fewestTargets = 57
+const fewestTargets = 62
 
 // fuzzed matches the folders in which scripts/fuzz looks for targets.
 var fuzzed = regexp.MustCompile(`'\^func Fuzz' \\\s+([a-z ]+) \|`)

@@ -48,6 +48,8 @@ func TestMain(m *testing.M) {
 	}
 	if testing.Short() {
 		fmt.Println("-short: no VM is booted")
+	} else if fuzzing() {
+		fmt.Println("fuzzing: no programs are built")
 	} else if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "tests:", err)
 		os.Exit(1)
@@ -57,6 +59,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "tests: find the program under test: %v: run make binary\n", err)
 	}
 	os.Exit(code)
+}
+
+// fuzzing says that this process looks for inputs, or is one of those that try them.
+func fuzzing() bool {
+	return flag.Lookup("test.fuzz").Value.String() != "" ||
+		flag.Lookup("test.fuzzworker").Value.String() == "true"
 }
 
 // prepare builds the programs that have changed since the last build. With PARACUDA_PROGRAMS it

@@ -5,6 +5,7 @@
  *   faults: tries what happens when memory is short, under a kernel that can be made to fail
  *   random [SEED [REQUESTS]]: asks for anything at all, from many threads
  *   leaks: looks what was lost, under a kernel with kmemleak
+ *   inputs: asks for what standard input says
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -406,6 +407,7 @@ static void kills(void)
 #include "faults.h"
 #include "random.h"
 #include "random_run.h"
+#include "inputs.h"
 
 static void all_checks(void)
 {
@@ -435,8 +437,10 @@ int main(int argc, char **argv)
 			   argc > 3 ? strtoul(argv[3], NULL, 0) : 2000);
 	} else if (!strcmp(argv[1], "leaks")) {
 		leaks();
+	} else if (!strcmp(argv[1], "inputs")) {
+		all_inputs();
 	} else {
-		fputs("usage: paracuda-test [faults | random [SEED [REQUESTS]] | leaks]\n",
+		fputs("usage: paracuda-test [faults | random [SEED [REQUESTS]] | leaks | inputs]\n",
 		      stderr);
 		return 2;
 	}

@@ -47,16 +47,30 @@ static struct {
 struct random_thread {
 	pthread_t thread;
 	__u64 state;
+	const unsigned char *input;	/* chooses instead of chance, if there is one (inputs.h) */
+	size_t left;			/* bytes of it */
 	int scratch;			/* a file between it and memory that may be gone */
 	int faults;			/* this thread's fail-nth; -1: none */
 	int lacks;			/* an allocation of the next request is to fail */
 };
 
-/* SplitMix64. */
+/* The next bytes of an input, as a number. There are zeros behind its end. */
+static __u64 chosen(struct random_thread *r, unsigned int bytes)
+{
+	__u64 n = 0;
+
+	for (; bytes && r->left; bytes--, r->left--)
+		n = n << 8 | *r->input++;
+	return n;
+}
+
+/* SplitMix64, if chance is to choose. */
 static __u64 any(struct random_thread *r)
 {
 	__u64 z = r->state += 0x9e3779b97f4a7c15ULL;
 
+	if (r->input)
+		return chosen(r, sizeof(z));
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
 	return z ^ z >> 31;
@@ -64,6 +78,8 @@ static __u64 any(struct random_thread *r)
 
 static unsigned int below(struct random_thread *r, unsigned int n)
 {
+	if (r->input)
+		return chosen(r, n <= 1 << 8 ? 1 : n <= 1 << 16 ? 2 : 4) % n;
 	return any(r) % n;
 }
 

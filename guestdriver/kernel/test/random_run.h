@@ -28,28 +28,40 @@ static int random_fault(struct random_thread *r, int n)
 	return !n && atoi(was) == 0;
 }
 
+/* One request, for which there may be too little memory. Returns what it does, and sets errno. */
+static int random_request(struct random_thread *r, enum random_action a)
+{
+	int rc, error;
+
+	/* A command is copied to where there may be nothing, and is no request. */
+	r->lacks = one_in(r, 4) && r->faults >= 0 && a != RANDOM_COMMAND;
+	if (r->lacks)
+		random_fault(r, 1 + below(r, 40));
+	rc = act(r, a);
+	error = errno;
+	if (r->lacks && random_fault(r, 0))
+		__atomic_fetch_add(&random_counts->faults, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&mine.requests, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&random_counts->all, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&random_counts->tried[a], 1, __ATOMIC_RELAXED);
+	if (!rc)
+		__atomic_fetch_add(&random_counts->done[a], 1, __ATOMIC_RELAXED);
+	errno = error;
+	return rc;
+}
+
+static void random_open_faults(struct random_thread *r)
+{
+	r->faults = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+}
+
 static void *random_thread(void *arg)
 {
 	struct random_thread *r = arg;
 
-	r->faults = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
-	for (;;) {
-		enum random_action a = random_choice(r);
-		int rc;
-
-		/* A command is copied to where there may be nothing, and is no request. */
-		r->lacks = r->faults >= 0 && a != RANDOM_COMMAND && one_in(r, 4);
-		if (r->lacks)
-			random_fault(r, 1 + below(r, 40));
-		rc = act(r, a);
-		if (r->lacks && random_fault(r, 0))
-			__atomic_fetch_add(&random_counts->faults, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&mine.requests, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&random_counts->all, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&random_counts->tried[a], 1, __ATOMIC_RELAXED);
-		if (!rc)
-			__atomic_fetch_add(&random_counts->done[a], 1, __ATOMIC_RELAXED);
-	}
+	random_open_faults(r);
+	for (;;)
+		random_request(r, random_choice(r));
 	return NULL;
 }
 
@@ -69,6 +81,23 @@ static void random_channel(void)
 		       MREMAP_MAYMOVE | MREMAP_FIXED, mine.area[0]);
 }
 
+/* What a process's threads begin with. */
+static void random_begin(void)
+{
+	int i;
+
+	for (i = 0; i < RANDOM_AREAS; i++)
+		mine.area[i] = memory(RANDOM_AREA_BYTES);
+	for (i = 0; i < RANDOM_FILES; i++)
+		mine.file[i] = open(PARACUDA_DEVICE, O_RDWR | O_CLOEXEC);
+	memset(mine.handle, -1, sizeof(mine.handle));
+}
+
+static int random_scratch(void)
+{
+	return memfd_create("scratch", MFD_CLOEXEC);
+}
+
 /* Threads at work, until they have asked often enough or somebody kills this process. */
 static void random_process(__u64 seed, unsigned int number)
 {
@@ -82,14 +111,10 @@ static void random_process(__u64 seed, unsigned int number)
 	sigaction(SIGALRM, &sa, NULL);
 	for (i = 0; i < RANDOM_THREADS; i++) {
 		r[i].state = seed ^ (__u64)number << 32 ^ (__u64)i << 24;
-		r[i].scratch = memfd_create("scratch", MFD_CLOEXEC);
+		r[i].scratch = random_scratch();
 	}
 	mine.wild = number % 2;
-	for (i = 0; i < RANDOM_AREAS; i++)
-		mine.area[i] = memory(RANDOM_AREA_BYTES);
-	for (i = 0; i < RANDOM_FILES; i++)
-		mine.file[i] = open(PARACUDA_DEVICE, O_RDWR | O_CLOEXEC);
-	memset(mine.handle, -1, sizeof(mine.handle));
+	random_begin();
 	random_channel();
 	if (one_in(&r[0], 4) && setuid(ONE + below(&r[0], 2)))
 		_exit(1);
@@ -237,20 +262,33 @@ static int free_channels(void)
 	return n;
 }
 
-static void all_random(__u64 seed, unsigned long requests)
+/* Counts, and faults if the kernel has any. */
+static void random_prepare(void)
 {
-	int before = free_channels();
-	struct channel c;
-
-	printf("seed %llu, %lu requests\n", (unsigned long long)seed, requests);
 	random_counts = mmap(NULL, sizeof(*random_counts), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!access("/proc/thread-self/fail-nth", W_OK) && prepare_faults())
 		check(0, "the kernel can be made to fail");
-	random_processes(seed, requests);
-	random_report();
-	expect_channels(free_channels(), before, "all channels are free again");
+}
+
+/* The driver is as it was before anybody asked for anything. */
+static void random_settled(int channels)
+{
+	struct channel c;
+
+	expect_channels(free_channels(), channels, "all channels are free again");
 	greet(&c);
 	check(export(c.fd, offer(&c)) >= 0, "a worker's object can be exported afterwards");
 	close(c.fd);
+}
+
+static void all_random(__u64 seed, unsigned long requests)
+{
+	int channels = free_channels();
+
+	printf("seed %llu, %lu requests\n", (unsigned long long)seed, requests);
+	random_prepare();
+	random_processes(seed, requests);
+	random_report();
+	random_settled(channels);
 }
