@@ -177,7 +177,7 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	g := graphs.New(calls, x, d.gpus, d.ranges, d.As(ledger.Graphs), graphs.Needs{
 		HostNode: d.streamRoom.HostNode, FunctionOf: d.codeRoom.KernelGetFunction,
 	})
-	d.graphRoom = exec.New(calls, x, g)
+	d.graphRoom = exec.New(calls, x, g, d.streamRoom.Keeps)
 	arrays := memory.NewCharges(d.As(ledger.Arrays), x)
 	d.textureRoom = textures.New(calls, x, d.ranges, arrays, o.HostMemory,
 		d.launchRoom.EndReplays, d.memoryRoom.Backed)

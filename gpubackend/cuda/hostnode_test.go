@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // TestHostNodes launches a graph several times. Each launch waits in the driver until the function
@@ -58,5 +59,42 @@ func TestHostNodes(t *testing.T) {
 	<-ended
 	if n := called.Load(); n != launches {
 		t.Errorf("%d launches, %d calls", launches, n)
+	}
+}
+
+// TestAwaitsHostOfGraph: a stream that a graph's function holds isn't asked, others are.
+func TestAwaitsHostOfGraph(t *testing.T) {
+	d := newDevice(t, Options{})
+	due := make(chan func(), 1)
+	g, r := d.GraphCreate(0)
+	must(t, "create", r)
+	_, _, _, r = d.GraphAddNode(g, nil, nil, &gpubackend.Node{Type: gpubackend.NodeHost,
+		Token: 1<<63 | 5, Call: func(_ uint64, release func()) { due <- release }})
+	must(t, "add", r)
+	e, r := d.GraphInstantiateWithFlags(g, 0)
+	must(t, "instantiate", r)
+	held, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "create", r)
+	other, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "create", r)
+	must(t, "launch", d.GraphLaunch(e, held))
+	release := <-due
+	asked := drivertest.Count("cuStreamQuery")
+	if !d.AwaitsHost() || drivertest.Count("cuStreamQuery") != asked {
+		t.Error("the graph's stream is held, and nothing else was begun")
+	}
+	l := emptyLaunch(loadSilent(t, d, "empty"))
+	l.Stream = other
+	must(t, "launch", d.Launch(l))
+	drivertest.Tell("fake_not_ready", 1)
+	if d.AwaitsHost() {
+		t.Error("another stream goes on")
+	}
+	if !d.AwaitsHost() {
+		t.Error("the other stream has ended")
+	}
+	release()
+	if d.AwaitsHost() {
+		t.Error("the function has returned")
 	}
 }

@@ -20,6 +20,9 @@ import (
 // whose graphs allocate or have conditions: the driver chooses the memory's addresses and the
 // conditions' handles, which kernels have, and nobody can say beforehand what it will choose.
 
+// AwaitsHost implements gpubackend.Driver.
+func (d *Device) AwaitsHost() bool { return d.streamRoom.AwaitsHost(d.graphRoom.Held) }
+
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
 

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 )
 
 // Calls are the host functions in flight.
@@ -34,11 +35,12 @@ type Calls struct {
 	kept    map[uint64]gpubackend.HostCall // of graphs, by token
 	nodes   map[uint64]*C.struct_pc_node   // what the driver has of them
 	due     map[uint64]bool                // of graphs, that hold their stream
+	loose   map[uint64]bool                // tokens of functions that were put into a stream, too
 }
 
 type wait struct {
 	token  uint64
-	stream gpubackend.Stream
+	at     activity.Place
 	run    func(token uint64)
 	called bool // the stream has got there
 	once   sync.Once
@@ -54,7 +56,7 @@ func New() (*Calls, error) {
 	v := &Calls{
 		reader: r, writer: w, pending: make(map[uint64]*wait),
 		kept: make(map[uint64]gpubackend.HostCall), due: make(map[uint64]bool),
-		nodes: make(map[uint64]*C.struct_pc_node),
+		nodes: make(map[uint64]*C.struct_pc_node), loose: make(map[uint64]bool),
 	}
 	go v.serve()
 	return v, nil
@@ -101,11 +103,11 @@ func (v *Calls) serve() {
 	}
 }
 
-func (v *Calls) add(s gpubackend.Stream, token uint64, run func(uint64)) (uint64, *wait) {
+func (v *Calls) add(at activity.Place, token uint64, run func(uint64)) (uint64, *wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.next++
-	w := &wait{token: token, stream: s, run: run, c: C.pc_wait_new(v.writer, C.uint64_t(v.next))}
+	w := &wait{token: token, at: at, run: run, c: C.pc_wait_new(v.writer, C.uint64_t(v.next))}
 	if w.c == nil {
 		return 0, nil
 	}
@@ -113,14 +115,13 @@ func (v *Calls) add(s gpubackend.Stream, token uint64, run func(uint64)) (uint64
 	return v.next, w
 }
 
-// Held are the streams that are held by functions that were called. It doesn't know those that a
-// graph's functions hold.
-func (v *Calls) Held() (held []gpubackend.Stream) {
+// Held are the streams that are held by functions that were called. Due has those of graphs.
+func (v *Calls) Held() (held []activity.Place) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, w := range v.pending {
 		if w.called {
-			held = append(held, w.stream)
+			held = append(held, w.at)
 		}
 	}
 	return held
@@ -151,12 +152,13 @@ func (v *Calls) Close() {
 	C.pc_pipe_close(v.writer)
 }
 
-// Once queues a function in a stream, by cuLaunchHostFunc: a goroutine calls f when the stream gets
-// there, and the stream waits for release.
+// Once queues a function in a stream of the current context c, by cuLaunchHostFunc: a goroutine
+// calls f when the stream gets there, and the stream waits for release.
 func (v *Calls) Once(
-	launch unsafe.Pointer, s gpubackend.Stream, token uint64, f func(token uint64),
+	launch unsafe.Pointer, c gpubackend.Context, s gpubackend.Stream, token uint64,
+	f func(token uint64),
 ) (release func(), r gpubackend.Result) {
-	number, w := v.add(s, token, f)
+	number, w := v.add(activity.At(c, s), token, f)
 	if w == nil {
 		return nil, gpubackend.OutOfMemory
 	}

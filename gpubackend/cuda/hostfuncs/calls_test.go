@@ -50,7 +50,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 	called := make(chan uint64, 2)
 	call := func(token uint64, release func()) { called <- token; release() }
-	if r := v.Kept(d.LaunchHostFunc(), 2, 7, call); r != gpubackend.Success || <-called != 7 {
+	r := v.Kept(d.LaunchHostFunc(), 2, false, 7, call)
+	if r != gpubackend.Success || <-called != 7 {
 		t.Fatalf("put it into a stream: %d", r)
 	}
 	if n := len(descriptors(t)); n != len(before)+2 {
@@ -68,7 +69,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		}
 		defer other[i].Close()
 	}
-	if r := v.Kept(d.LaunchHostFunc(), 2, 7, call); r != gpubackend.Success {
+	if r := v.Kept(d.LaunchHostFunc(), 2, false, 7, call); r != gpubackend.Success {
 		t.Fatalf("put it into a stream: %d", r)
 	}
 	soon(t, "the stream waits", func() bool { return d.StreamQuery(2) == gpubackend.Success })
@@ -93,7 +94,8 @@ func TestOnceHoldsItsStream(t *testing.T) {
 			}
 			defer v.Close()
 			called := make(chan uint64, 1)
-			release, r := v.Once(d.LaunchHostFunc(), 2, 7, func(token uint64) { called <- token })
+			release, r := v.Once(d.LaunchHostFunc(), 0, 2, 7,
+				func(token uint64) { called <- token })
 			if r != gpubackend.Success {
 				t.Fatalf("put it into a stream: %d", r)
 			}

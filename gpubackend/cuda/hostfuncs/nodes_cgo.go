@@ -74,11 +74,30 @@ func (v *Calls) keep(token uint64, f gpubackend.HostCall) *C.struct_pc_node {
 	return node
 }
 
-// Kept queues a function in a stream that may be captured, by cuLaunchHostFunc: f is called
-// whenever it is due.
+// Due are the tokens of graphs' functions that were called and haven't returned. Those that may be
+// a stream's own aren't among them.
+func (v *Calls) Due() (tokens []uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for address := range v.due {
+		token := uint64(C.pc_due_token((*C.struct_pc_due)(cmem.Pointer(address))))
+		if !v.loose[token] {
+			tokens = append(tokens, token)
+		}
+	}
+	return tokens
+}
+
+// Kept queues a function in a stream, by cuLaunchHostFunc: f is called whenever it is due. If the
+// stream is captured that is when its graph runs.
 func (v *Calls) Kept(
-	launch unsafe.Pointer, s gpubackend.Stream, token uint64, f gpubackend.HostCall,
+	launch unsafe.Pointer, s gpubackend.Stream, captured bool, token uint64, f gpubackend.HostCall,
 ) gpubackend.Result {
+	if !captured {
+		v.mu.Lock()
+		v.loose[token] = true
+		v.mu.Unlock()
+	}
 	return gpubackend.Result(C.pc_node_launch(launch, C.uint64_t(s), v.keep(token, f)))
 }
 

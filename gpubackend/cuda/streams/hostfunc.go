@@ -18,20 +18,21 @@ func (x *Streams) HostFunc(
 		return nil, r
 	}
 	x.calls.Touch(s)
-	release, r := v.Once(x.calls.LaunchHostFunc(), s, token, f)
+	release, r := v.Once(x.calls.LaunchHostFunc(), x.contexts.CurrentHandle(), s, token, f)
 	return release, x.contexts.Failed(r)
 }
 
-// AwaitsHost implements gpubackend.Saving. Nothing goes on in a stream that is held by a function
-// that was called. It may be false where it could be true: the driver doesn't say which stream a
-// graph's function holds, nor which streams wait for another one.
-func (x *Streams) AwaitsHost() bool {
+// AwaitsHost says whether all work under way is host functions that were called and haven't
+// returned. Nothing goes on in a stream that is held by one. ofGraphs are the streams that are held
+// by those of graphs, by the functions' tokens. AwaitsHost may be false where it could be true: the
+// driver doesn't say which streams wait for another one.
+func (x *Streams) AwaitsHost(ofGraphs func(due []uint64) []activity.Place) bool {
 	if x.host == nil {
 		return false
 	}
-	held := map[gpubackend.Stream]struct{}{}
-	for _, s := range x.host.Held() {
-		held[activity.Unified(s)] = struct{}{}
+	held := map[activity.Place]struct{}{}
+	for _, at := range append(x.host.Held(), ofGraphs(x.host.Due())...) {
+		held[at] = struct{}{}
 	}
 	if len(held) == 0 {
 		return false
@@ -48,7 +49,7 @@ func (x *Streams) AwaitsHost() bool {
 
 // queryBeside asks the busy streams of the current context, but not those that are held.
 func (x *Streams) queryBeside(
-	c *contexts.Context, held map[gpubackend.Stream]struct{},
+	c *contexts.Context, held map[activity.Place]struct{},
 ) gpubackend.Result {
 	if c.Work.Marks() > 0 {
 		return gpubackend.NotReady
@@ -58,7 +59,7 @@ func (x *Streams) queryBeside(
 		if r != gpubackend.Success {
 			return r
 		}
-		if _, ok := held[s]; ok || captured { // asking would end the capture
+		if _, ok := held[activity.At(c.Handle, s)]; ok || captured { // asking would end the capture
 			continue
 		}
 		if r := x.calls.StreamQuery(s); r != gpubackend.Success {
@@ -68,6 +69,9 @@ func (x *Streams) queryBeside(
 	return gpubackend.Success
 }
 
+// Keeps says whether there was ever a host function of a graph.
+func (x *Streams) Keeps() bool { return x.keeps }
+
 // HostFuncKept implements gpubackend.Capturing.
 func (x *Streams) HostFuncKept(
 	s gpubackend.Stream, token uint64, f gpubackend.HostCall,
@@ -76,8 +80,11 @@ func (x *Streams) HostFuncKept(
 	if r != gpubackend.Success {
 		return r
 	}
+	captured, r := x.isCapturing(s)
+	x.keeps = true
 	x.calls.Touch(s)
-	return x.contexts.Failed(v.Kept(x.calls.LaunchHostFunc(), s, token, f))
+	return x.contexts.Failed(
+		v.Kept(x.calls.LaunchHostFunc(), s, captured && r == gpubackend.Success, token, f))
 }
 
 // HostNode gives the function and its data for a host node of a graph.
@@ -86,6 +93,7 @@ func (x *Streams) HostNode(
 ) (function, data uint64, r gpubackend.Result) {
 	v, r := x.hostCalls()
 	if r == gpubackend.Success {
+		x.keeps = true
 		function, data = v.Node(token, f)
 	}
 	return function, data, r

@@ -54,6 +54,7 @@ type Streams struct {
 	settled  func()
 	log      *logrus.Entry
 	host     *hostfuncs.Calls // nil before the first host function
+	keeps    bool             // there was one of a graph
 
 	owners    map[gpubackend.Stream]*contexts.Context // of streams that the guest made
 	capturing map[gpubackend.Stream]struct{}          // that were told to capture

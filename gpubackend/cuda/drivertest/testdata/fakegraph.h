@@ -69,9 +69,20 @@ API CUresult cuGraphMemcpyNodeGetParams(const struct node *n, CUDA_MEMCPY3D *to)
 
 API CUresult cuGraphGetNodes(const struct graph *g, struct node **to, size_t *n)
 {
+	size_t others = (size_t)g->nodes;
+
 	if (to)
-		memcpy(to, g->node, *n * sizeof(*to));
-	*n = (size_t)g->nodes;
+		memcpy(to, g->node, others * sizeof(*to));
+	if (to && g->host.f && *n > others)
+		to[others] = (struct node *)&g->host;
+	*n = others + !!g->host.f;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuGraphHostNodeGetParams(const struct host *h, CUDA_HOST_NODE_PARAMS *to)
+{
+	to->fn = h->f;
+	to->userData = h->data;
 	return CUDA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 //
 //	exec.go      executable graphs: made, changed, destroyed
 //	changes.go   what changes graphs, before which editions are copied
+//	launched.go  which streams host functions of launched graphs hold
 //	edition.go   editions, and which of their nodes are which
 //	saved.go     what graphs are, so that they can be made again
 //	restored.go  making them again

@@ -7,6 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/graphs"
+	"github.com/paracuda/paracuda/gpubackend/cuda/graphs/begun"
 )
 
 const edgeBytes = driver.EdgeBytes
@@ -48,6 +49,8 @@ type Exec struct {
 	origins    map[gpubackend.Graph]nodes            // of restored clones: theirs, by the others
 	conditions map[gpubackend.Graph]int
 	inner      bool // the guest has a handle of a graph in a graph
+	keeps      func() bool
+	launches   begun.Launches // while keeps is true
 }
 
 // executable is an executable graph.
@@ -59,12 +62,15 @@ type executable struct {
 	restored bool     // the driver knows its nodes by those of made
 	disabled map[gpubackend.GraphNode]struct{}
 	flags    uint64
+
+	functions begun.Hosts // of now; nil: nobody has asked
 }
 
-// New returns the graphs of a process, which has none yet.
-func New(calls Calls, x *contexts.Contexts, g *graphs.Graphs) *Exec {
+// New returns the graphs of a process, which has none yet. keeps says whether any graph ever had a
+// host function.
+func New(calls Calls, x *contexts.Contexts, g *graphs.Graphs, keeps func() bool) *Exec {
 	return &Exec{
-		Graphs: g, calls: calls, contexts: x,
+		Graphs: g, calls: calls, contexts: x, keeps: keeps,
 		sources:    map[gpubackend.Graph]*source{},
 		execs:      map[gpubackend.GraphExec]*executable{},
 		clones:     map[gpubackend.Graph]gpubackend.Graph{},
@@ -118,6 +124,7 @@ func (x *Exec) drop(h gpubackend.GraphExec) {
 	if e == nil {
 		return
 	}
+	x.changed(h, e)
 	delete(x.execs, h)
 	delete(e.source.execs, e)
 	x.release(e.made)
@@ -134,6 +141,7 @@ func (x *Exec) GraphExecUpdate(g gpubackend.Graph, h gpubackend.GraphExec) (
 		was := e.now
 		e.now = x.take(x.sourceOf(g))
 		x.release(was)
+		x.changed(h, e)
 	}
 	return node, from, why, r
 }
@@ -150,6 +158,7 @@ func (x *Exec) GraphExecNodeSet(
 	if e == nil || r != gpubackend.Success {
 		return r
 	}
+	x.changed(h, e)
 	if !x.own(e) {
 		return r
 	}

@@ -291,6 +291,10 @@ func (f *fake) GraphInstantiateWithParams(
 
 func (f *fake) Touch(gpubackend.Stream) {}
 
+func (f *fake) GraphLaunch(gpubackend.GraphExec, gpubackend.Stream) gpubackend.Result {
+	return gpubackend.Success
+}
+
 func (f *fake) GraphExecDestroy(e gpubackend.GraphExec) gpubackend.Result {
 	f.destroy(f.execs[e].graph)
 	delete(f.execs, e)

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/graphs"
+	"github.com/paracuda/paracuda/gpubackend/cuda/hostfuncs"
 )
 
 // noLimit is memory without one.
@@ -38,7 +39,20 @@ func newRig(t *testing.T) *rig {
 	ranges := copyable.New(f, x)
 	ranges.SetWindow(at, 1<<30, 1)
 	ranges.Host.Put(copyable.Span{Base: host, Bytes: 4096, Writable: true})
-	return &rig{New(f, x, graphs.New(f, x, list, ranges, noLimit{}, graphs.Needs{})), f}
+	needs := graphs.Needs{}
+	v, err := hostfuncs.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Close)
+	needs.HostNode = func(
+		token uint64, f gpubackend.HostCall,
+	) (function, data uint64, r gpubackend.Result) {
+		function, data = v.Node(token, f)
+		return function, data, gpubackend.Success
+	}
+	keeps := func() bool { return true }
+	return &rig{New(f, x, graphs.New(f, x, list, ranges, noLimit{}, needs), keeps), f}
 }
 
 // fill is a node that sets memory to a value.
