@@ -164,12 +164,34 @@ func printGPUs(w io.Writer, kind string, p *probed) {
 		}
 		printXids(w, p.Xids, func(e *xid.Message) bool { return e.GPU == g.Place })
 		show.PrintTenants(w, func(name string) bool {
-			return name == g.UUID || kind == gpuSoft && i == 0 // each VM has its own of these
+			// Each VM has its own software GPUs.
+			return name == g.UUID || kind == gpuSoft && name == softName(i)
 		}, p.VMs)
 	}
+	printGone(w, kind, p)
 	printXids(w, p.Xids, func(e *xid.Message) bool {
 		return !slices.ContainsFunc(p.GPUs, func(g hostgpus.GPU) bool { return g.Place == e.GPU })
 	})
+}
+
+// printGone prints the GPUs that VMs have, but that aren't there, or no more.
+func printGone(w io.Writer, kind string, p *probed) {
+	if kind == gpuSoft {
+		return
+	}
+	var gone []string
+	for i := range p.VMs {
+		for _, name := range p.VMs[i].GPUs {
+			if !slices.ContainsFunc(p.GPUs, func(g hostgpus.GPU) bool { return g.UUID == name }) {
+				gone = append(gone, name)
+			}
+		}
+	}
+	slices.Sort(gone)
+	for _, name := range slices.Compact(gone) {
+		fmt.Fprintf(w, "  a VM's GPU that isn't there: %s\n", name)
+		show.PrintTenants(w, func(other string) bool { return other == name }, p.VMs)
+	}
 }
 
 // lastXids is how many messages are printed for each GPU, and for GPUs that are gone.

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,10 +40,16 @@ func TestProbe(t *testing.T) {
 			Policy: map[string]string{"exclusive": "off", "memory-mode": "off"},
 			Figures: &link.Figures{
 				Memory: map[string]uint64{"window": 4 << 20, "mapped": 1 << 20},
+				OnEach: []uint64{5 << 20},
 				Faults: []link.Fault{{GPU: 0, Result: cudaabi.ErrorUnknown, Time: 60},
 					{GPU: 1}, {GPU: -1}},
 			}},
-		{Name: "s", GPUs: []link.GPU{{Name: "soft"}, {Name: "soft-1"}}},
+		{Name: "c", GPUs: []link.GPU{{Name: "GPU-1"}, {Name: "GPU-9"}}, Figures: &link.Figures{
+			Memory: map[string]uint64{"window": 9 << 20}, OnEach: []uint64{2 << 20, 7 << 20},
+			Faults: []link.Fault{{GPU: 1, Result: cudaabi.ErrorUnknown, Time: 60}},
+		}},
+		{Name: "s", GPUs: []link.GPU{{Name: "soft"}, {Name: "soft-1"}}, Figures: &link.Figures{
+			Memory: map[string]uint64{"window": 3 << 20}, OnEach: []uint64{1 << 20, 2 << 20}}},
 	}
 	xids := []xid.Message{
 		{GPU: pcie.Address{Bus: 0x65}, Number: 79, Text: "gone", Since: time.Minute},
@@ -57,11 +64,17 @@ func TestProbe(t *testing.T) {
 		"  GPU 1: B, 2 MiB, 0000:65:00.0, GPU-2\n"
 	const ofB = "    VM b: has 0 MiB of its 2 GPUs together, was given 20G, memory=8G, " +
 		"exclusive=on\n"
-	const lines = a + ofB + b + log + "    VM a: has 5 MiB\n" +
-		"      GPU-2 is broken, or gone, since 1970-01-01 00:01:00: CUDA_ERROR_UNKNOWN (999)\n" +
-		ofB + gone
-	const ofS = "    VM s: has 0 MiB of its 2 GPUs together\n"
-	const soft = a + ofS + b
+	const ofC, ofCGone = "    VM c: has 2 MiB, 9 MiB of its 2 GPUs together\n",
+		"  a VM's GPU that isn't there: GPU-9\n" +
+			"    VM c: has 7 MiB, 9 MiB of its 2 GPUs together\n" +
+			"      GPU-9 is broken, or gone, since 1970-01-01 00:01:00: CUDA_ERROR_UNKNOWN (999)\n"
+	const ofA = "    VM a: has 5 MiB\n" +
+		"      GPU-2 is broken, or gone, since 1970-01-01 00:01:00: CUDA_ERROR_UNKNOWN (999)\n"
+	const lines = a + ofB + ofC + b + log + ofA + ofB + ofCGone + gone
+	const allGone = "  a VM's GPU that isn't there: GPU-1\n" + ofB + ofC +
+		"  a VM's GPU that isn't there: GPU-2\n" + ofA + ofB + ofCGone + log + gone
+	const soft = a + "    VM s: has 1 MiB, 3 MiB of its 2 GPUs together\n" +
+		b + "    VM s: has 2 MiB, 3 MiB of its 2 GPUs together\n"
 	for _, tt := range []struct {
 		name       string
 		cuda, soft lister
@@ -69,8 +82,8 @@ func TestProbe(t *testing.T) {
 		fails      bool
 	}{
 		{"both", two, two, "cuda: yes\n" + lines + "soft: yes\n" + soft, false},
-		{"software", none, two, "cuda: no: broken\n" + log + gone + "soft: yes\n" + soft, false},
-		{"none", none, none, "cuda: no: broken\n" + log + gone + "soft: no: broken\n", true},
+		{"software", none, two, "cuda: no: broken\n" + allGone + "soft: yes\n" + soft, false},
+		{"none", none, none, "cuda: no: broken\n" + allGone + "soft: no: broken\n", true},
 	} {
 		var b strings.Builder
 		err := probeAll(&b, false, sources{tt.cuda, tt.soft, vms, xids})
@@ -86,8 +99,10 @@ func TestProbe(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &said); err != nil ||
 		said[gpuCUDA].Error != "broken" || len(said[gpuSoft].GPUs) != 2 ||
 		said[gpuSoft].GPUs[1].Place.Bus != 0x65 || said[gpuSoft].GPUs[1].UUID != "GPU-2" ||
-		len(said[gpuCUDA].VMs) != 2 || said[gpuCUDA].VMs[0].Memory != 5<<20 ||
-		said[gpuCUDA].VMs[1].Given != 20<<30 || said[gpuSoft].VMs[0].VM != "s" {
+		len(said[gpuCUDA].VMs) != 3 || said[gpuCUDA].VMs[0].Memory != 5<<20 ||
+		said[gpuCUDA].VMs[1].Given != 20<<30 || said[gpuSoft].VMs[0].VM != "s" ||
+		!slices.Equal(said[gpuCUDA].VMs[2].OnEach, []uint64{2 << 20, 7 << 20}) ||
+		said[gpuCUDA].VMs[2].Faults[0].GPU != "GPU-9" {
 		t.Errorf("%v: %+v of %s", err, said, out.String())
 	}
 }

@@ -159,6 +159,7 @@ func (o *deviceOptions) settleIn() error {
 func (o *deviceOptions) deviceConfig(gpu string, b *before, log *logrus.Entry) device.Config {
 	return device.Config{
 		Build: version, Replace: b.session.replace(), GPU: gpu, Settings: o.settings,
+		Counted:    o.counted(gpu),
 		Generation: b.generation(), Vouchers: b.vouchers(),
 		Log: log, Remains: b.remains, Notes: b.notes, Numbers: b.numbers,
 		Asks: bool(o.sandbox),

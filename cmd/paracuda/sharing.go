@@ -22,6 +22,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 )
 
 // noArbiter is the --arbiter of a VM that takes part in no sharing.
@@ -200,6 +203,25 @@ func (o *deviceOptions) sharedSoft() []link.GPU {
 		gpus[i] = link.GPU{Name: softName(i), Memory: p.SoftMemory}
 	}
 	return gpus
+}
+
+// counted are the ids by which memory of the VM's GPUs is counted.
+func (o *deviceOptions) counted(gpu string) []uint64 {
+	var ids []uint64
+	if gpu == gpuSoft {
+		for i := range o.sharedSoft() {
+			ids = append(ids, ledger.ID(chip.NumberedUUID(i)))
+		}
+		return ids
+	}
+	for i := range o.chosen.gpus {
+		uuid, err := hostgpus.ParseUUID(o.chosen.gpus[i].UUID)
+		if err != nil {
+			return nil
+		}
+		ids = append(ids, ledger.ID(uuid))
+	}
+	return ids
 }
 
 // softName is what VMs call their software GPU i.

@@ -54,7 +54,8 @@ import (
 
 // Config is how a device is set up.
 type Config struct {
-	GPU        string // "soft" or "cuda"
+	GPU        string   // "soft" or "cuda"
+	Counted    []uint64 // the VM's GPUs in its order, by the ledger's ids; nil: not known
 	Settings   settings.Settings
 	Generation uint32 // tells this device from an earlier one
 	Vouchers   uint64 // where the VM's driver vouches for pages, if one was there before

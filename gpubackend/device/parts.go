@@ -324,7 +324,7 @@ func (d *Device) joinFrontEnd() {
 		GPU: c.GPU, Settings: d.settings, Counters: d.Counters, State: d.suspension.Status,
 		Programs: func() []admin.Program { return programs(d.channels.Serving(), d.accounts) },
 		Memory:   d.accounts.All, GPUs: d.accounts.GPUs, Stays: d.saved.Stays,
-		Faults: d.faults.List,
+		OnEach: func() []uint64 { return d.accounts.On(c.Counted) }, Faults: d.faults.List,
 	})
 }
 

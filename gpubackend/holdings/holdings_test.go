@@ -76,6 +76,12 @@ func TestReport(t *testing.T) {
 			t.Errorf("%s: %v, want %v", test.name, test.got, test.want)
 		}
 	}
+	if got := h.On([]uint64{2, 8, 1}); !slices.Equal(got, []uint64{10, 0, 137}) {
+		t.Errorf("on each: %v, want 10, 0, 137", got)
+	}
+	if got := h.On(nil); got != nil {
+		t.Errorf("on none: %v", got)
+	}
 	h.End(3)
 	if got := h.GPUs(); got[0].Used != 37 || got[1].Used != 0 {
 		t.Errorf("after its end: %+v", got)
@@ -90,6 +96,7 @@ func TestWithoutPage(t *testing.T) {
 	h.End(1)
 	var m handover.Message
 	if h.Counted() || h.GPUs() != nil || h.All() != nil || h.Of(1) != nil ||
+		h.On([]uint64{1}) != nil ||
 		len(h.Pass(&m, nil, 1)) != 0 || m.Files.Ledger {
 		t.Errorf("%+v, %+v", h.GPUs(), m)
 	}

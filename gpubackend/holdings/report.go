@@ -2,7 +2,11 @@
 
 package holdings
 
-import "github.com/paracuda/paracuda/gpubackend/ledger"
+import (
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+)
 
 // GPU is what a VM has of one GPU.
 type GPU struct {
@@ -38,6 +42,22 @@ func (h *Holdings) GPUs() (list []GPU) {
 		})
 	}
 	return list
+}
+
+// On is what the VM has on each of these GPUs, which the ledger's ids name; nil if nobody counts.
+func (h *Holdings) On(ids []uint64) []uint64 {
+	if h.audit == nil || len(ids) == 0 {
+		return nil
+	}
+	on := make([]uint64, len(ids))
+	for _, g := range h.known() {
+		i := slices.Index(ids, g.ID())
+		for entry := 0; i >= 0 && entry < ledger.Entries; entry++ {
+			held := g.Holding(entry)
+			on[i] += held.Sum()
+		}
+	}
+	return on
 }
 
 // All is what the VM has of all GPUs together, by kind; nil if nobody counts.

@@ -6,6 +6,7 @@ package hostgpus
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -254,6 +255,16 @@ func Visible(chosen, host []GPU) (list string, ok bool) {
 		uuids[i] = chosen[i].UUID
 	}
 	return strings.Join(uuids, ","), true
+}
+
+// ParseUUID reads a UUID as nvidia-smi prints it.
+func ParseUUID(text string) ([16]byte, error) {
+	_, digits, _ := strings.Cut(text, "-")
+	b, err := hex.DecodeString(strings.ReplaceAll(digits, "-", ""))
+	if err != nil || len(b) != 16 {
+		return [16]byte{}, fmt.Errorf("a GPU's UUID is %q", text)
+	}
+	return [16]byte(b), nil
 }
 
 // UUID returns a UUID as nvidia-smi prints it.

@@ -116,4 +116,15 @@ func TestUUID(t *testing.T) {
 	if got := UUID(u); got != three[0].UUID {
 		t.Error(got)
 	}
+	if got, err := ParseUUID(three[0].UUID); got != u || err != nil {
+		t.Errorf("%x, %v", got, err)
+	}
+	for _, text := range []string{
+		"", "GPU-", "GPU-0102", "GPU-x1020304-0506-0708-090a-0b0c0d0e0f10",
+		"GPU-01020304-0506-0708-090a-0b0c0d0e0f1011",
+	} {
+		if got, err := ParseUUID(text); err == nil {
+			t.Errorf("%q is the UUID %x", text, got)
+		}
+	}
 }

@@ -22,6 +22,8 @@ type Tenant struct {
 	GPUs []string `json:"gpus"` // as VMs call them
 	// Memory is what it has now, of all its GPUs together.
 	Memory uint64 `json:"memory"`
+	// OnEach is what of that is on each of its GPUs, in their order; none: that isn't known.
+	OnEach []uint64 `json:"memoryOnEach,omitempty"`
 	// Given is what it was given of each, by --gpu auto:N,memory=SIZE.
 	Given  uint64            `json:"given,omitempty"`
 	Policy map[string]string `json:"policy,omitempty"` // what is set of memory, and exclusive
@@ -69,6 +71,9 @@ func Tenants(vms []link.VM) []Tenant {
 			for _, bytes := range v.Figures.Memory {
 				t.Memory += bytes
 			}
+			if len(v.Figures.OnEach) == len(v.GPUs) {
+				t.OnEach = v.Figures.OnEach
+			}
 		}
 		for _, key := range tenantKeys {
 			value := v.Policy[key]
@@ -81,17 +86,27 @@ func Tenants(vms []link.VM) []Tenant {
 	return all
 }
 
+// memoryOn says how much memory a VM has on its GPU i.
+func (t *Tenant) memoryOn(i int) string {
+	text := fmt.Sprintf("%d MiB", t.Memory>>20)
+	if n := len(t.GPUs); n > 1 {
+		text = fmt.Sprintf("%s of its %d GPUs together", text, n)
+	}
+	if len(t.GPUs) > 1 && i < len(t.OnEach) {
+		text = fmt.Sprintf("%d MiB, %s", t.OnEach[i]>>20, text)
+	}
+	return text
+}
+
 // PrintTenants prints a line for each VM that has one of the GPUs that are meant.
 func PrintTenants(w io.Writer, meant func(gpu string) bool, all []Tenant) {
 	for i := range all {
 		t := &all[i]
-		if !slices.ContainsFunc(t.GPUs, meant) {
+		gpu := slices.IndexFunc(t.GPUs, meant)
+		if gpu < 0 {
 			continue
 		}
-		fmt.Fprintf(w, "    VM %s: has %d MiB", t.VM, t.Memory>>20)
-		if n := len(t.GPUs); n > 1 {
-			fmt.Fprintf(w, " of its %d GPUs together", n)
-		}
+		fmt.Fprintf(w, "    VM %s: has %s", t.VM, t.memoryOn(gpu))
 		if t.Given != 0 {
 			fmt.Fprintf(w, ", was given %s", size.Format(t.Given))
 		}

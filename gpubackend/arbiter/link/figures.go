@@ -11,7 +11,8 @@ import (
 
 // Figures are what a device process reports of its VM.
 type Figures struct {
-	Memory    map[string]uint64 `json:"memory,omitempty"`   // bytes of the GPU, by kind
+	Memory    map[string]uint64 `json:"memory,omitempty"`   // bytes of all its GPUs, by kind
+	OnEach    []uint64          `json:"on_each,omitempty"`  // bytes of each, in the VM's order
 	Counters  map[string]uint64 `json:"counters,omitempty"` // since the VM began
 	Processes []Process         `json:"processes,omitempty"`
 	State     string            `json:"state,omitempty"` // of a suspended VM, else empty
@@ -41,6 +42,7 @@ const (
 	maxProcesses       = 64
 	maxName            = 32 // of a process
 	maxFaults          = 64
+	maxGPUs            = 16
 	maxKey             = 32
 )
 
@@ -51,6 +53,7 @@ func (f *Figures) Clean() {
 	if f.State = Plain(f.State); !plainKey(f.State) {
 		f.State = ""
 	}
+	f.OnEach = f.OnEach[:min(len(f.OnEach), maxGPUs)]
 	f.Faults = f.Faults[:min(len(f.Faults), maxFaults)]
 	f.Processes = f.Processes[:min(len(f.Processes), maxProcesses)]
 	for i := range f.Processes {

@@ -17,6 +17,7 @@ func TestClean(t *testing.T) {
 			"window": 5, "a b": 6, "": 7, "x\n": 8, strings.Repeat("k", 99): 9,
 		},
 		Counters: map[string]uint64{"launches": 1, "Ä": 2, "a\"b": 3},
+		OnEach:   make([]uint64, 99),
 	}
 	for i := range 1000 {
 		f.Processes = append(f.Processes, Process{Name: "\x1b[2J" + strings.Repeat("é", 99)})
@@ -26,8 +27,10 @@ func TestClean(t *testing.T) {
 	if len(f.Memory) != 1 || f.Memory["window"] != 5 {
 		t.Errorf("memory %v", f.Memory)
 	}
-	if len(f.Counters) != maxCounters || len(f.Processes) != maxProcesses {
-		t.Errorf("%d counters and %d processes", len(f.Counters), len(f.Processes))
+	if len(f.Counters) != maxCounters || len(f.Processes) != maxProcesses ||
+		len(f.OnEach) != maxGPUs {
+		t.Errorf("%d counters, %d processes and %d GPUs", len(f.Counters), len(f.Processes),
+			len(f.OnEach))
 	}
 	if want := "?[2J" + strings.Repeat("é", maxName-4); f.Processes[0].Name != want {
 		t.Errorf("name %q, want %q", f.Processes[0].Name, want)
@@ -44,6 +47,9 @@ func TestLargestFits(t *testing.T) {
 		return m
 	}
 	f := Figures{Memory: full(maxKinds), Counters: full(maxCounters)}
+	for range maxGPUs {
+		f.OnEach = append(f.OnEach, math.MaxUint64)
+	}
 	for range maxProcesses {
 		f.Processes = append(f.Processes, Process{
 			PID: math.MinInt32, Name: strings.Repeat("\U0010ffff\u2028<", maxName),

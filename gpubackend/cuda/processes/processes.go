@@ -6,12 +6,11 @@
 package processes
 
 import (
-	"encoding/hex"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend/cuda/nvml"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
@@ -96,16 +95,9 @@ func (l *Library) read(i int) (one GPU, err error) {
 			one.Used[p.PID] += p.Used
 		}
 	}
-	one.ID, err = idOf(text)
-	return one, err
-}
-
-// idOf is the id of a GPU whose name is like GPU-8-4-4-4-12 digits.
-func idOf(text string) (uint64, error) {
-	_, digits, _ := strings.Cut(text, "-")
-	b, err := hex.DecodeString(strings.ReplaceAll(digits, "-", ""))
-	if err != nil || len(b) != 16 {
-		return 0, fmt.Errorf("a GPU's UUID is %q", text)
+	uuid, err := hostgpus.ParseUUID(text)
+	if err == nil {
+		one.ID = ledger.ID(uuid)
 	}
-	return ledger.ID([16]byte(b)), nil
+	return one, err
 }

@@ -321,6 +321,13 @@ func (a *Accounts) All() map[string]uint64 {
 	return a.holdings.All()
 }
 
+// On is what the VM has on each of these GPUs, which the ledger's ids name; nil if nobody counts.
+func (a *Accounts) On(ids []uint64) []uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.holdings.On(ids)
+}
+
 // Sum is all that the VM has, of all GPUs together.
 func (a *Accounts) Sum() (bytes uint64) {
 	for _, n := range a.All() {

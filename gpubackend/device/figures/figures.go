@@ -34,7 +34,8 @@ type Config struct {
 	Counters func() handover.Counters // of all programs since the VM began
 	Programs func() []admin.Program   // that run now
 	Memory   func() map[string]uint64 // of all GPUs together, by kind
-	GPUs     func() []holdings.GPU    // of each
+	GPUs     func() []holdings.GPU    // of each that it uses
+	OnEach   func() []uint64          // of each that it has
 	State    func() suspend.Status    // whether it is suspended
 	Faults   func() []link.Fault      // of its GPUs
 	Stays    func() error             // why it can't be saved or migrated
@@ -71,7 +72,7 @@ var programCounters = []string{
 // Arbiter is what an arbiter is told.
 func (v *VM) Arbiter() *link.Figures {
 	f := &link.Figures{Counters: v.config.Counters().Map(), Memory: v.config.Memory(),
-		Faults: v.config.Faults()}
+		OnEach: v.config.OnEach(), Faults: v.config.Faults()}
 	if s := v.config.State().State; s != suspend.Running {
 		f.State = string(s)
 	}

@@ -5,6 +5,7 @@ package figures
 import (
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -40,6 +41,7 @@ func told(state suspend.State, stays error) *VM {
 		},
 		Memory: func() map[string]uint64 { return map[string]uint64{"program": 8192, "Bad": 1} },
 		GPUs:   func() []holdings.GPU { return make([]holdings.GPU, 2) },
+		OnEach: func() []uint64 { return []uint64{8192, 0} },
 		State:  func() suspend.Status { return suspend.Status{State: state, Image: 3} },
 		Stays:  func() error { return stays },
 		Faults: func() []link.Fault { return []link.Fault{{GPU: 1, Result: cudaabi.ErrorUnknown}} },
@@ -73,7 +75,8 @@ func TestArbiter(t *testing.T) {
 		t.Errorf("%+v", f.Faults)
 	}
 	if f.State != "" || f.Counters["launches"] != 7 ||
-		!maps.Equal(f.Memory, map[string]uint64{"program": 8192}) {
+		!maps.Equal(f.Memory, map[string]uint64{"program": 8192}) ||
+		!slices.Equal(f.OnEach, []uint64{8192, 0}) {
 		t.Errorf("%+v", f)
 	}
 	if p.PID != 9 || p.Name == "pro\x1bgram" || p.Memory["program"] != 4096 ||
