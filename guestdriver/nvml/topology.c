@@ -56,15 +56,30 @@ EXPORT enum nvml nvmlDeviceGetTopologyCommonAncestor(const void *first, const vo
 	return NVML_SUCCESS;
 }
 
-/* GPUs near another: none. */
+/* Tells of all GPUs but one, or of all. */
+static void all_but(const struct gpu *one, unsigned *count, void **handles)
+{
+	unsigned room = handles ? *count : 0, n = 0;
+
+	for (unsigned i = 0; i < gpu_count(); i++) {
+		if (gpu_at(i) == one)
+			continue;
+		if (n < room)
+			handles[n] = gpu_at(i);
+		n++;
+	}
+	*count = n;
+}
+
+/* GPUs that are as near to another: all, but far away. */
 EXPORT enum nvml nvmlDeviceGetTopologyNearestGpus(const void *handle, unsigned level,
 						  unsigned *count, void **handles)
 {
 	FIND(g, handle, count);
-	(void)g;
-	(void)level;
-	(void)handles;
-	*count = 0;
+	if (level == TOPOLOGY_SYSTEM)
+		all_but(g, count, handles);
+	else
+		*count = 0;
 	return NVML_SUCCESS;
 }
 
@@ -76,9 +91,7 @@ EXPORT enum nvml nvmlSystemGetTopologyGpuSet(unsigned processor, unsigned *count
 		return NVML_UNINITIALIZED;
 	if (!count)
 		return NVML_INVALID_ARGUMENT;
-	for (unsigned i = 0; handles && i < *count && i < gpu_count(); i++)
-		handles[i] = gpu_at(i);
-	*count = gpu_count();
+	all_but(NULL, count, handles);
 	return NVML_SUCCESS;
 }
 

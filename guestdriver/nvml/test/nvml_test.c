@@ -253,7 +253,14 @@ static void pairs(void)
 	CHECK_IS(SUCCESS, nvmlDeviceOnSameBoard(first, second, &value));
 	CHECK_IS(0, value);
 	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyNearestGpus(first, 50, &count, all));
+	CHECK_IS(1, count);
+	CHECK(all[0] == second && !all[1]);
+	all[0] = NULL;
+	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyNearestGpus(first, 40, &count, all));
 	CHECK_IS(0, count);
+	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyNearestGpus(second, 50, &count, all));
+	CHECK_IS(1, count);
+	CHECK(!all[0]); /* there was no room */
 	count = 1;
 	CHECK_IS(SUCCESS, nvmlSystemGetTopologyGpuSet(0, &count, all));
 	CHECK_IS(2, count);
