@@ -21,7 +21,7 @@ func TestCasesAreCounted(t *testing.T) {
 	for _, a := range everyOp() {
 		each[a.name] = true
 	}
-	for _, a := range append(attacks(), workerAttacks()...) {
+	for _, a := range slices.Concat(attacks(), workerAttacks(), sessions()) {
 		if names[a.name] {
 			t.Errorf("two cases have the name %q", a.name)
 		}
@@ -39,7 +39,7 @@ func TestCasesAreCounted(t *testing.T) {
 		fmt.Fprintf(&report, "%5d %s\n", kinds[kind], kind)
 	}
 	fmt.Fprintf(&report, "%5d messages of a front end, counted separately\n",
-		len(frontAttacks()))
+		len(messages()))
 	t.Logf("\n%s%5d in all: %d for each operation, %d others (at least %d)", &report, len(names),
 		len(each), others, fewest)
 	if len(each) == 0 || others < fewest {

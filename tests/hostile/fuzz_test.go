@@ -74,7 +74,7 @@ func (l *lasting) end() {
 // fuzzed is a guest that tries inputs.
 type fuzzed struct {
 	lasting
-	*guest
+	*rig
 	tried int
 }
 
@@ -82,10 +82,10 @@ type fuzzed struct {
 func (f *fuzzed) try(t *testing.T, bytes []byte) {
 	t.Helper()
 	f.TB = t
-	if f.guest == nil || f.tried == inputsAGuest {
+	if f.rig == nil || f.tried == inputsAGuest {
 		f.end()
 		f.tried = 0
-		f.guest = newGuestBy(&f.lasting, func(device *exec.Cmd) {
+		f.rig = newGuestBy(&f.lasting, func(device *exec.Cmd) {
 			device.Args = append(device.Args, "--set", "starts=0")
 		}).opened(&f.lasting)
 	}
@@ -104,7 +104,7 @@ func (f *fuzzed) try(t *testing.T, bytes []byte) {
 	f.said(t)
 	if t.Failed() { // others begin anew
 		f.end()
-		f.guest = nil
+		f.rig = nil
 	}
 }
 

@@ -11,56 +11,12 @@ import (
 	"time"
 )
 
-// attack is one case. Its class is the number in docs/bug-classes.md: 1 to 27 of rings and
-// descriptors, 28 to 42 of the socket, 43 to 51 of the GPU.
-type attack struct {
-	name  string
-	class int
-	do    func(*guest, *channel) error
-}
-
-type verdict string
-
-const (
-	pass verdict = "PASS"
-	// The attack has harmed something else, or its own check has failed.
-	fail   verdict = "FAIL"
-	wedged verdict = "WEDGED" // the attacked channel can't be used any more
-)
-
-// run carries out an attack, and checks that both channels can be used after it.
-func (g *guest) run(a attack, value byte) (verdict, error) {
-	c := g.channels[victim]
-	if err := a.do(g, c); err != nil {
-		return fail, err
-	}
-	if !g.alive() {
-		return fail, fmt.Errorf("the device process has ended")
-	}
-	if err := g.channels[witness].compute(value); err != nil {
-		return fail, fmt.Errorf("another channel: %w", err)
-	}
-	if err := c.recover(value); err != nil {
-		return wedged, err
-	}
-	return pass, nil
-}
-
 // panics matches what a Go program prints when it crashes.
 var panics = regexp.MustCompile(`(?m)^(panic:|fatal error:|SIG[A-Z]+:|goroutine \d+ \[)|` +
 	`device panicked|runtime error`)
 
-// opened opens both channels of a guest.
-func (g *guest) opened(t testing.TB) *guest {
-	t.Helper()
-	if err := g.begin(); err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
 // said returns the device's log, and the panics in it. These are failures.
-func (g *guest) said(t testing.TB) (log []byte, found []string) {
+func (g *rig) said(t testing.TB) (log []byte, found []string) {
 	t.Helper()
 	log, err := os.ReadFile(g.log)
 	if err != nil {

@@ -35,7 +35,7 @@ func (p process) file(t testing.TB, name string) string {
 }
 
 // processes are the processes of a guest's device. There must be at least one worker, and a mover.
-func (g *guest) processes(t *testing.T) (list []process) {
+func (g *rig) processes(t *testing.T) (list []process) {
 	t.Helper()
 	roles := map[string]bool{}
 	for _, pid := range leaks.Family(g.process.Process.Pid) {
@@ -55,13 +55,13 @@ func (g *guest) processes(t *testing.T) (list []process) {
 }
 
 // started returns a guest that has an open channel and a mover.
-func started(t *testing.T) *guest {
+func started(t *testing.T) *rig {
 	t.Helper()
 	return startedBy(t, func(*exec.Cmd) {})
 }
 
 // startedBy is started, where prepare may change how the device process is started.
-func startedBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
+func startedBy(t *testing.T, prepare func(*exec.Cmd)) *rig {
 	t.Helper()
 	g := newGuestBy(t, prepare)
 	if err := g.hello(0); err != nil {

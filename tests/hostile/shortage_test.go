@@ -100,12 +100,12 @@ func byNobody(t *testing.T, c *exec.Cmd) {
 const nobody = 65534
 
 // lower limits a process to what it has of something now. restore undoes that, unless it has ended.
-func (g *guest) lower(p process, s shortage) (restore func()) {
-	g.t.Helper()
+func (g *rig) lower(p process, s shortage) (restore func()) {
+	g.tb.Helper()
 	limit := regexp.MustCompile("(?m)^" + s.limit + ` +\S+ +(\S+)`)
-	found := limit.FindStringSubmatch(p.file(g.t, "limits"))
+	found := limit.FindStringSubmatch(p.file(g.tb, "limits"))
 	if found == nil {
-		g.t.Fatalf("the %s has no limit %q", p.role, s.limit)
+		g.tb.Fatalf("the %s has no limit %q", p.role, s.limit)
 	}
 	set := func(soft string) error {
 		c := exec.Command("prlimit", "--pid", strconv.Itoa(p.pid),
@@ -117,14 +117,14 @@ func (g *guest) lower(p process, s shortage) (restore func()) {
 		return nil
 	}
 	if err := set(strconv.FormatUint(s.has(p), 10)); err != nil {
-		g.t.Fatal(err)
+		g.tb.Fatal(err)
 	}
 	return func() { _ = set(found[1]) }
 }
 
 // useAll has a second program begin, and both copy and compute as far as they can. It must not take
 // long.
-func (g *guest) useAll(t *testing.T) {
+func (g *rig) useAll(t *testing.T) {
 	t.Helper()
 	wait := patience.Of(4 * soon)
 	err := g.channels[witness].start()
@@ -145,9 +145,9 @@ func (g *guest) useAll(t *testing.T) {
 }
 
 // rights checks that the next programs on all channels are right.
-func (g *guest) rights(t *testing.T) {
+func (g *rig) rights(t *testing.T) {
 	t.Helper()
-	if !g.alive() {
+	if !g.there() {
 		t.Fatal("the device process has ended")
 	}
 	for i, c := range g.channels {

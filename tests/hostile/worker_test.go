@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/tests/hostile/takenover"
 )
@@ -140,17 +139,6 @@ func (c *channel) done() error {
 // socketOf is the path of the front end's socket in a command line.
 func socketOf(c *exec.Cmd) string { return c.Args[slices.Index(c.Args, "--socket-path")+1] }
 
-// workers are the pids of the device's workers.
-func (g *guest) workers() (list []int) {
-	for _, pid := range leaks.Family(g.process.Process.Pid) {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if fields := strings.Split(string(text), "\x00"); len(fields) > 1 && fields[1] == "worker" {
-			list = append(list, pid)
-		}
-	}
-	return list
-}
-
 // TestHostileWorker: workers that were taken over attack the device process, the mover and the host
 // from their sandbox. They reach nothing, the device process lives, another channel doesn't notice,
 // and their own channel has a good worker afterwards.
@@ -190,9 +178,7 @@ func TestHostileWorker(t *testing.T) {
 		}
 	}
 	g.said(t)
-	for wait := patience.Of(soon); g.files() > files+8; time.Sleep(10 * time.Millisecond) {
-		if wait.Over() {
-			t.Fatalf("%d descriptors, %d before, want at most 8 more", g.files(), files)
-		}
+	if err := settles(files+8, g.files); err != nil {
+		t.Error(err)
 	}
 }

@@ -5,11 +5,9 @@ package hostile
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/internal/patience"
 )
 
 const sharedBytes = 2 << 20
@@ -68,14 +66,7 @@ func leaves(name string, do func(*guest, *channel) error) attack {
 		if err := do(g, c); err != nil {
 			return err
 		}
-		now := 0
-		wait := patience.Of(soon)
-		for ; !wait.Over(); time.Sleep(10 * time.Millisecond) {
-			if _, now = g.resident(); now <= files+2 {
-				return nil
-			}
-		}
-		return fmt.Errorf("%d files, %d before", now, files)
+		return settles(files+2, g.own)
 	}}
 }
 
