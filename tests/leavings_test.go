@@ -64,7 +64,7 @@ func looksBehind(n ast.Node) (looks bool) {
 		return false
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		if called, is := n.(*ast.SelectorExpr); is && called.Sel.Name == "Main" {
+		if called, is := n.(*ast.SelectorExpr); is && entries[called.Sel.Name] {
 			of, is := called.X.(*ast.Ident)
 			looks = looks || is && (of.Name == "leaks" || of.Name == "drivertest")
 		}
@@ -73,13 +73,12 @@ func looksBehind(n ast.Node) (looks bool) {
 	return looks
 }
 
-// wholeProcesses are packages whose functions run until their process ends, with all that they
-// make.
-var wholeProcesses = []string{"cmd/paracuda", "tests/hostile/takenover"}
+// entries are the functions of internal/leaks that run a package's tests.
+var entries = map[string]bool{"Main": true, "OfCommands": true}
 
-// TestLeavingsAreLookedFor: a package that makes goroutines, descriptors, mappings or processes has
-// a TestMain that fails if one is left (internal/leaks). Packages that are only for the tests of
-// others have no tests.
+// TestLeavingsAreLookedFor: a package that makes goroutines, descriptors, mappings or processes, or
+// whose tests do, has a TestMain that fails if one is left (internal/leaks). Packages that are only
+// for the tests of others have no tests, nor has a process that was taken over.
 func TestLeavingsAreLookedFor(t *testing.T) {
 	makes, looks, tested := map[string]string{}, map[string]bool{}, map[string]bool{}
 	for _, file := range sources(t, "*.go") {
@@ -94,7 +93,7 @@ func TestLeavingsAreLookedFor(t *testing.T) {
 			switch {
 			case test && looksBehind(n):
 				looks[dir] = true
-			case !test && maker(n) && makes[dir] == "":
+			case maker(n) && makes[dir] == "":
 				makes[dir] = set.Position(n.Pos()).String()
 			}
 			return true
@@ -105,7 +104,7 @@ func TestLeavingsAreLookedFor(t *testing.T) {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(makes)) {
 		if !looks[dir] && (tested[dir] || !strings.HasSuffix(dir, "test")) &&
-			!slices.Contains(wholeProcesses, dir) {
+			dir != "tests/hostile/takenover" {
 			t.Errorf("%s: the package %s needs a TestMain that calls leaks.Main", makes[dir], dir)
 		}
 	}

@@ -3,17 +3,13 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
-	"github.com/paracuda/paracuda/internal/patience"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // mainVariable makes this program run main in place of tests: the processes that tests start do.
@@ -27,23 +23,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Setenv(mainVariable, "1")
-	os.Exit(withoutGoroutines(m.Run()))
-}
-
-// withoutGoroutines is the exit code of tests that have ended with code: a failure if they left a
-// goroutine, beside that which starts the starter process. What else they leave isn't looked for:
-// commands are a process each, and own descriptors, mappings and children until that ends.
-func withoutGoroutines(code int) int {
-	const starts = "github.com/paracuda/paracuda/cmd/paracuda.startForGood.func1"
-	err := goleak.Find(goleak.IgnoreAnyFunction(starts))
-	for wait := patience.Of(30 * time.Second); err != nil && !wait.Over(); {
-		err = goleak.Find(goleak.IgnoreAnyFunction(starts))
-	}
-	if err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, "the tests leave goroutines:", err)
-		return 1
-	}
-	return code
+	// The one that starts the starter process stays.
+	os.Exit(leaks.OfCommands(m, "github.com/paracuda/paracuda/cmd/paracuda.startForGood.func1"))
 }
 
 // TestChildrenAreNotForUsers starts by hand what the device process starts.

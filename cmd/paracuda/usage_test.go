@@ -27,7 +27,7 @@ func TestAsker(t *testing.T) {
 		{"nonsense", `read x; echo '[['`, "ask the driver"},
 		{"far too much", `read x; while echo -n xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; do :; done`,
 			"buffer full"},
-		{"hangs", `sleep 60`, "timeout"},
+		{"hangs", `exec sleep 60`, "timeout"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

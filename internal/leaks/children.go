@@ -62,6 +62,23 @@ func withMark(mark string) (pids []int) {
 	return pids
 }
 
+// processes lists this process's children, and other processes with the mark. Children that have
+// ended, and for which nobody has waited, are among them if ended is set.
+func processes(mark string, ended bool) (all []string) {
+	children := Children(os.Getpid())
+	for _, pid := range children {
+		if words := command(pid); words != "" || ended {
+			all = append(all, fmt.Sprintf("child process %d: %s", pid, words))
+		}
+	}
+	for _, pid := range withMark(mark) {
+		if !slices.Contains(children, pid) {
+			all = append(all, fmt.Sprintf("process %d, no child: %s", pid, command(pid)))
+		}
+	}
+	return all
+}
+
 // command is a process's command line, to be shown.
 func command(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -26,9 +26,18 @@ type Tests interface{ Run() (code int) }
 
 // Main runs the tests and returns the exit code, which says failure if they left something. The
 // goroutines of ignored functions may stay.
-func Main(m Tests, ignored ...string) int {
+func Main(m Tests, ignored ...string) int { return run(m, held, ignored) }
+
+// OfCommands is Main for packages whose functions are a process each when they aren't tested, and
+// own descriptors and mappings until that ends: it looks for goroutines and for processes.
+func OfCommands(m Tests, ignored ...string) int {
+	return run(m, func(mark string) []string { return processes(mark, false) }, ignored)
+}
+
+// run runs the tests. Of what list then returns they mustn't have left anything.
+func run(m Tests, list func(mark string) []string, ignored []string) int {
 	mark := marked()
-	before := held(mark)
+	before := list(mark)
 	code := m.Run()
 	fuzz := flag.Lookup("test.fuzz")
 	if code != 0 || fuzz != nil && fuzz.Value.String() != "" { // the engine keeps its own
@@ -39,8 +48,8 @@ func Main(m Tests, ignored ...string) int {
 		fmt.Fprintln(os.Stderr, "the tests leave goroutines:", err)
 		return 1
 	}
-	left := more(mark, before)
-	for ; len(left) > 0 && time.Now().Before(end); left = more(mark, before) {
+	left := more(list(mark), before)
+	for ; len(left) > 0 && time.Now().Before(end); left = more(list(mark), before) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if len(left) > 0 {
@@ -65,8 +74,8 @@ func goroutines(end time.Time, ignored []string) (err error) {
 }
 
 // more lists what is held now and wasn't before, each as often as there is more of it.
-func more(mark string, before []string) []string {
-	left := held(mark)
+func more(now, before []string) []string {
+	left := slices.Clone(now)
 	for _, thing := range before {
 		if i := slices.Index(left, thing); i >= 0 {
 			left = slices.Delete(left, i, i+1)
@@ -75,8 +84,7 @@ func more(mark string, before []string) []string {
 	return left
 }
 
-// held lists what this process has: what its descriptors are, shared mappings, children, and other
-// processes with the mark.
+// held lists what this process has: what its descriptors are, shared mappings, and processes.
 func held(mark string) (all []string) {
 	links, _ := filepath.Glob("/proc/self/fd/*")
 	for _, link := range links {
@@ -95,16 +103,7 @@ func held(mark string) (all []string) {
 			all = append(all, "mapping of "+fields[5])
 		}
 	}
-	children := Children(os.Getpid())
-	for _, pid := range children {
-		all = append(all, fmt.Sprintf("child process %d: %s", pid, command(pid)))
-	}
-	for _, pid := range withMark(mark) {
-		if !slices.Contains(children, pid) {
-			all = append(all, fmt.Sprintf("process %d, no child: %s", pid, command(pid)))
-		}
-	}
-	return all
+	return append(all, processes(mark, true)...)
 }
 
 // kind is what kind of file a link leads to, without the number that differs for each.

@@ -73,11 +73,11 @@ func TestFound(t *testing.T) {
 	} {
 		before := held(mark)
 		undo := leave()
-		if left := more(mark, before); !strings.Contains(strings.Join(left, "\n"), want) {
+		if left := more(held(mark), before); !strings.Contains(strings.Join(left, "\n"), want) {
 			t.Errorf("%s isn't found: %q", want, left)
 		}
 		undo()
-		if left := more(mark, before); len(left) > 0 {
+		if left := more(held(mark), before); len(left) > 0 {
 			t.Errorf("%s: found when it is gone: %q", want, left)
 		}
 	}
