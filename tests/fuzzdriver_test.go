@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,7 +22,7 @@ import (
 
 const (
 	// inputsALook is after how many inputs the driver is asked whether all is as before.
-	inputsALook = 100
+	inputsALook = 40
 	// longestInput is INPUT_MOST of guestdriver/kernel/test/inputs.h, and driverActions the number
 	// of actions of random.h.
 	longestInput  = 4096
@@ -35,19 +36,22 @@ type fuzzedDriver struct {
 	said   *bufio.Reader
 	stderr bytes.Buffer
 	ended  chan struct{}
-	tried  int // since the last look
+	age    time.Duration // of memory that is found if it is lost
+	tried  int           // inputs since the last look
+	lost   bool          // the VM has ended, or a check has failed
 }
 
-// bootFuzzed boots such a VM, with the kernel that looks for faults if there is one. program is
-// paracuda-test, and the VM ends with this process.
-func bootFuzzed(t testing.TB, program string) *fuzzedDriver {
+// bootFuzzed boots such a VM, with the kernel that looks for faults if there is one. The VM ends
+// with this process.
+func bootFuzzed(t testing.TB) *fuzzedDriver {
 	t.Helper()
+	d := &fuzzedDriver{ended: make(chan struct{})}
 	args := []string{"run", "--vm", "uml", "--gpu", "soft", "--set", "channels=4", "--mem", "1G"}
 	if _, err := vm.FindAssets().Release(vm.UML, debugKernel); err == nil {
 		args = append(args, "--kernel", debugKernel)
+		d.age = 6 * time.Second
 	}
-	d := &fuzzedDriver{ended: make(chan struct{})}
-	d.cmd = exec.Command(paracuda, append(args, "--", program, "inputs")...)
+	d.cmd = exec.Command(paracuda, append(args, "--", driverTest(t), "inputs")...)
 	d.cmd.Dir, d.cmd.Stderr = root, &d.stderr
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	in, err := d.cmd.StdinPipe()
@@ -82,6 +86,7 @@ func (d *fuzzedDriver) until(t testing.TB, last string) (said string) {
 	t.Helper()
 	slow := time.AfterFunc(10*time.Minute, func() { _ = d.cmd.Process.Kill() })
 	defer slow.Stop()
+	defer func() { d.lost = d.lost || t.Failed() }()
 	for {
 		line, err := d.said.ReadString('\n')
 		if err != nil {
@@ -136,7 +141,7 @@ func driverSeeds() (seeds [][]byte) {
 	}
 	r := rand.NewChaCha8([32]byte{})
 	for how := range byte(8) {
-		seed := make([]byte, 600)
+		seed := make([]byte, 200)
 		_, _ = r.Read(seed)
 		seed[0] = how
 		seeds = append(seeds, seed)
@@ -149,34 +154,32 @@ func driverSeeds() (seeds [][]byte) {
 // an arena. The guest's kernel may not die nor find faults, processes end, and channels, objects
 // and memory come back.
 func FuzzDriver(f *testing.F) {
-	if testing.Short() {
-		fmt.Println("FuzzDriver skipped: -short: no VM is booted")
-		f.Skip("-short: no VM is booted")
+	if !fuzzing() {
+		const why = "make fuzz-short tries its inputs, in a VM of its own"
+		fmt.Println("FuzzDriver skipped:", why)
+		f.Skip(why)
 	}
 	for _, seed := range driverSeeds() {
 		f.Add(seed)
 	}
-	program := driverTest(f)
 	var d *fuzzedDriver
-	f.Cleanup(func() {
-		if d != nil {
-			d.look(f)
+	if flag.Lookup("test.fuzzworker").Value.String() == "true" { // not the process that coordinates
+		d = bootFuzzed(f) // before there is an input: one has 10 seconds
+		f.Cleanup(func() {
+			if !d.lost {
+				time.Sleep(d.age)
+				d.look(f)
+			}
 			d.end()
-		}
-	})
+		})
+	}
 	f.Fuzz(func(t *testing.T, input []byte) {
+		if d.lost {
+			t.Skip("the VM ended with an earlier input")
+		}
 		if len(input) == 0 || len(input) > longestInput {
 			return
 		}
-		if d == nil {
-			d = bootFuzzed(t, program)
-		}
-		t.Cleanup(func() {
-			if t.Failed() { // others begin anew
-				d.end()
-				d = nil
-			}
-		})
 		d.try(t, input)
 		if d.tried++; d.tried == inputsALook {
 			d.look(t)

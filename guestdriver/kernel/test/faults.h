@@ -279,7 +279,8 @@ static void all_faults(void)
 
 /*
  * Prints what the kernel has found that nobody refers to any more: there must be nothing. Whose it
- * is isn't known in User Mode Linux, which notes no backtraces.
+ * is isn't known in User Mode Linux, which notes no backtraces. What is younger than five seconds
+ * isn't reported.
  */
 static void leaks(void)
 {
@@ -288,7 +289,6 @@ static void leaks(void)
 	int lost = 0;
 	FILE *f;
 
-	sleep(6);	/* what is younger isn't reported */
 	for (int i = 0; i < 2; i++)
 		check(!write_file(file, "scan"), "kmemleak looks");
 	f = fopen(file, "re");

@@ -436,6 +436,7 @@ int main(int argc, char **argv)
 		all_random(argc > 2 ? strtoull(argv[2], NULL, 0) : (__u64)time(NULL),
 			   argc > 3 ? strtoul(argv[3], NULL, 0) : 2000);
 	} else if (!strcmp(argv[1], "leaks")) {
+		sleep(6);	/* for what is younger than five seconds */
 		leaks();
 	} else if (!strcmp(argv[1], "inputs")) {
 		all_inputs();
