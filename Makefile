@@ -237,7 +237,8 @@ fuzz fuzz-short: export PARACUDA = $(wildcard $(CURDIR)/bin/paracuda)
 fuzz-short: ## fuzz each target with some hundred inputs, and a few with some thousand
 	scripts/fuzz 400x $(FUZZ_SHORT:%=-%) $(FUZZ_WHOLE:%=-%)
 	scripts/fuzz 2000x $(FUZZ_SHORT)
-	scripts/fuzz 100x $(FUZZ_WHOLE)
+	scripts/fuzz 60x tests/FuzzDriver
+	scripts/fuzz 200x tests/hostile/FuzzGuest
 
 # On machines with little memory no VM runs at the same time as the linker. Elsewhere all run
 # together: the system tests first, which take longest, and one job more than there are processors,
