@@ -14,6 +14,7 @@ type NVLink struct {
 	Speed        uint32       `json:"speed,omitempty"`        // in MB/s; 0: not known
 	Named        bool         `json:"named,omitempty"`        // a field of NVML's is named after it
 	Remote       uint8        `json:"remote,omitempty"`       // what is at its other end
+	RemoteLink   uint8        `json:"remoteLink,omitempty"`   // its number there, plus 1
 	At           pcie.Address `json:"at"`                     // where that is
 }
 
@@ -115,6 +116,7 @@ func (w *ways) describe(all []wire.InventoryDevice, d *wire.InventoryDevice, lin
 		w.version = max(w.version, l.Version)
 		d.NvlinkVersion[n], d.NvlinkCapabilities[n] = l.Version, l.Capabilities
 		d.NvlinkSpeed[n], d.NvlinkRemote[n] = l.Speed, l.Remote
+		d.NvlinkRemoteLink[n] = l.RemoteLink
 		if l.Named {
 			d.NvlinkNamed |= 1 << n
 		}

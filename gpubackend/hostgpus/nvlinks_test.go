@@ -14,7 +14,8 @@ import (
 func TestDescribeLinks(t *testing.T) {
 	at := func(bus uint32) pcie.Address { return pcie.Address{Domain: 1, Bus: bus} }
 	link := func(remote uint8, bus uint32) NVLink {
-		return NVLink{Version: 6, Capabilities: 5, Speed: 26562, Remote: remote, At: at(bus)}
+		return NVLink{Version: 6, Capabilities: 5, Speed: 26562, Remote: remote, At: at(bus),
+			RemoteLink: uint8(bus)}
 	}
 	devices := make([]wire.InventoryDevice, 3)
 	host := make([]GPU, 3)
@@ -32,6 +33,7 @@ func TestDescribeLinks(t *testing.T) {
 	d := &devices[0]
 	if d.Nvlinks != 6 || [6]byte(d.NvlinkVersion[:]) != [6]byte{6, 6, 0, 0, 6, 6} ||
 		[6]byte(d.NvlinkRemote[:]) != [6]byte{2, 0, 0, 0, 2, 255} ||
+		d.NvlinkRemoteLink[1] != 11 || d.NvlinkRemoteLink[2] != 0 ||
 		d.NvlinkPlace[1] != 1<<32|11<<8 || d.NvlinkPlace[2] != 0 || d.NvlinkSpeed[0] != 26562 ||
 		d.NvlinkCapabilities[4] != 5 {
 		t.Errorf("%d links: %v, %v, %x, %v, %v", d.Nvlinks, d.NvlinkVersion, d.NvlinkRemote,

@@ -1156,9 +1156,10 @@ type InventoryDevice struct {
 	NvlinkVersion      [32]uint8
 	NvlinkCapabilities [32]uint8 // bit n: NVML's capability n
 	// what is at the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known
-	NvlinkRemote [32]uint8
-	NvlinkSpeed  [32]uint32 // in MB/s; 0: not known
-	NvlinkPlace  [32]uint64 // of the other end: PCI domain << 32 | bus << 8 | device
+	NvlinkRemote     [32]uint8
+	NvlinkRemoteLink [32]uint8  // its number there, plus 1; 0: the host's NVML doesn't tell it
+	NvlinkSpeed      [32]uint32 // in MB/s; 0: not known
+	NvlinkPlace      [32]uint64 // of the other end: PCI domain << 32 | bus << 8 | device
 	// bit n: the host's NVML has link n's speed in the field that is named after the link
 	NvlinkNamed       uint32
 	NvlinkCommonSpeed uint32 // of all links, in MB/s, by NVML; 0: it doesn't tell that
@@ -1173,7 +1174,7 @@ type InventoryDevice struct {
 }
 
 // InventoryDeviceSize is the size of InventoryDevice on the wire.
-const InventoryDeviceSize = 1992
+const InventoryDeviceSize = 2024
 
 // Offsets of the fields of InventoryDevice.
 const (
@@ -1194,22 +1195,23 @@ const (
 	InventoryDeviceNvlinkVersionOffset      = 1472
 	InventoryDeviceNvlinkCapabilitiesOffset = 1504
 	InventoryDeviceNvlinkRemoteOffset       = 1536
-	InventoryDeviceNvlinkSpeedOffset        = 1568
-	InventoryDeviceNvlinkPlaceOffset        = 1696
-	InventoryDeviceNvlinkNamedOffset        = 1952
-	InventoryDeviceNvlinkCommonSpeedOffset  = 1956
-	InventoryDeviceFabricClusterOffset      = 1960
-	InventoryDeviceFabricStatusOffset       = 1976
-	InventoryDeviceFabricCliqueOffset       = 1980
-	InventoryDeviceFabricHealthOffset       = 1984
-	InventoryDeviceFabricStateOffset        = 1988
-	InventoryDeviceFabricSummaryOffset      = 1989
-	InventoryDevicePadOffset                = 1990
+	InventoryDeviceNvlinkRemoteLinkOffset   = 1568
+	InventoryDeviceNvlinkSpeedOffset        = 1600
+	InventoryDeviceNvlinkPlaceOffset        = 1728
+	InventoryDeviceNvlinkNamedOffset        = 1984
+	InventoryDeviceNvlinkCommonSpeedOffset  = 1988
+	InventoryDeviceFabricClusterOffset      = 1992
+	InventoryDeviceFabricStatusOffset       = 2008
+	InventoryDeviceFabricCliqueOffset       = 2012
+	InventoryDeviceFabricHealthOffset       = 2016
+	InventoryDeviceFabricStateOffset        = 2020
+	InventoryDeviceFabricSummaryOffset      = 2021
+	InventoryDevicePadOffset                = 2022
 )
 
 // Decode reads InventoryDevice from b, which must hold InventoryDeviceSize bytes.
 func (x *InventoryDevice) Decode(b []byte) {
-	_ = b[1991]
+	_ = b[2023]
 	copy(x.Name[:], b[0:128])
 	copy(x.Uuid[:], b[128:144])
 	copy(x.Luid[:], b[144:152])
@@ -1231,26 +1233,27 @@ func (x *InventoryDevice) Decode(b []byte) {
 	copy(x.NvlinkVersion[:], b[1472:1504])
 	copy(x.NvlinkCapabilities[:], b[1504:1536])
 	copy(x.NvlinkRemote[:], b[1536:1568])
+	copy(x.NvlinkRemoteLink[:], b[1568:1600])
 	for i := range x.NvlinkSpeed {
-		x.NvlinkSpeed[i] = uint32(binary.LittleEndian.Uint32(b[1568+4*i:]))
+		x.NvlinkSpeed[i] = uint32(binary.LittleEndian.Uint32(b[1600+4*i:]))
 	}
 	for i := range x.NvlinkPlace {
-		x.NvlinkPlace[i] = uint64(binary.LittleEndian.Uint64(b[1696+8*i:]))
+		x.NvlinkPlace[i] = uint64(binary.LittleEndian.Uint64(b[1728+8*i:]))
 	}
-	x.NvlinkNamed = uint32(binary.LittleEndian.Uint32(b[1952:]))
-	x.NvlinkCommonSpeed = uint32(binary.LittleEndian.Uint32(b[1956:]))
-	copy(x.FabricCluster[:], b[1960:1976])
-	x.FabricStatus = uint32(binary.LittleEndian.Uint32(b[1976:]))
-	x.FabricClique = uint32(binary.LittleEndian.Uint32(b[1980:]))
-	x.FabricHealth = uint32(binary.LittleEndian.Uint32(b[1984:]))
-	x.FabricState = b[1988]
-	x.FabricSummary = b[1989]
-	copy(x.Pad[:], b[1990:1992])
+	x.NvlinkNamed = uint32(binary.LittleEndian.Uint32(b[1984:]))
+	x.NvlinkCommonSpeed = uint32(binary.LittleEndian.Uint32(b[1988:]))
+	copy(x.FabricCluster[:], b[1992:2008])
+	x.FabricStatus = uint32(binary.LittleEndian.Uint32(b[2008:]))
+	x.FabricClique = uint32(binary.LittleEndian.Uint32(b[2012:]))
+	x.FabricHealth = uint32(binary.LittleEndian.Uint32(b[2016:]))
+	x.FabricState = b[2020]
+	x.FabricSummary = b[2021]
+	copy(x.Pad[:], b[2022:2024])
 }
 
 // Encode writes InventoryDevice to b, which must hold InventoryDeviceSize bytes.
 func (x *InventoryDevice) Encode(b []byte) {
-	_ = b[1991]
+	_ = b[2023]
 	copy(b[0:128], x.Name[:])
 	copy(b[128:144], x.Uuid[:])
 	copy(b[144:152], x.Luid[:])
@@ -1272,21 +1275,22 @@ func (x *InventoryDevice) Encode(b []byte) {
 	copy(b[1472:1504], x.NvlinkVersion[:])
 	copy(b[1504:1536], x.NvlinkCapabilities[:])
 	copy(b[1536:1568], x.NvlinkRemote[:])
+	copy(b[1568:1600], x.NvlinkRemoteLink[:])
 	for i := range x.NvlinkSpeed {
-		binary.LittleEndian.PutUint32(b[1568+4*i:], uint32(x.NvlinkSpeed[i]))
+		binary.LittleEndian.PutUint32(b[1600+4*i:], uint32(x.NvlinkSpeed[i]))
 	}
 	for i := range x.NvlinkPlace {
-		binary.LittleEndian.PutUint64(b[1696+8*i:], uint64(x.NvlinkPlace[i]))
+		binary.LittleEndian.PutUint64(b[1728+8*i:], uint64(x.NvlinkPlace[i]))
 	}
-	binary.LittleEndian.PutUint32(b[1952:], uint32(x.NvlinkNamed))
-	binary.LittleEndian.PutUint32(b[1956:], uint32(x.NvlinkCommonSpeed))
-	copy(b[1960:1976], x.FabricCluster[:])
-	binary.LittleEndian.PutUint32(b[1976:], uint32(x.FabricStatus))
-	binary.LittleEndian.PutUint32(b[1980:], uint32(x.FabricClique))
-	binary.LittleEndian.PutUint32(b[1984:], uint32(x.FabricHealth))
-	b[1988] = x.FabricState
-	b[1989] = x.FabricSummary
-	copy(b[1990:1992], x.Pad[:])
+	binary.LittleEndian.PutUint32(b[1984:], uint32(x.NvlinkNamed))
+	binary.LittleEndian.PutUint32(b[1988:], uint32(x.NvlinkCommonSpeed))
+	copy(b[1992:2008], x.FabricCluster[:])
+	binary.LittleEndian.PutUint32(b[2008:], uint32(x.FabricStatus))
+	binary.LittleEndian.PutUint32(b[2012:], uint32(x.FabricClique))
+	binary.LittleEndian.PutUint32(b[2016:], uint32(x.FabricHealth))
+	b[2020] = x.FabricState
+	b[2021] = x.FabricSummary
+	copy(b[2022:2024], x.Pad[:])
 }
 
 // InventoryPair is struct inventory_pair of wire.def.

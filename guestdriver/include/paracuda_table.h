@@ -29,6 +29,7 @@ struct paracuda_nvlink {
 	uint8_t named; /* the host's NVML tells its speed in the field named after it, too */
 	uint32_t speed; /* in MB/s */
 	uint32_t domain, bus, device; /* where the other end is */
+	uint32_t remote_link; /* its number there, plus 1 */
 };
 
 /* Those of a GPU. */

@@ -429,6 +429,8 @@ struct paracuda_inventory_device {
 	__u8 nvlink_capabilities[32]; /* bit n: NVML's capability n */
 	/* what is at the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known */
 	__u8 nvlink_remote[32];
+	/* its number there, plus 1; 0: the host's NVML doesn't tell it */
+	__u8 nvlink_remote_link[32];
 	__u32 nvlink_speed[32]; /* in MB/s; 0: not known */
 	__u64 nvlink_place[32]; /* of the other end: PCI domain << 32 | bus << 8 | device */
 	/* bit n: the host's NVML has link n's speed in the field that is named after the link */
@@ -443,7 +445,7 @@ struct paracuda_inventory_device {
 	__u8 fabric_summary; /* of its health */
 	__u8 pad[2];
 };
-#define PARACUDA_SIZEOF_INVENTORY_DEVICE 1992
+#define PARACUDA_SIZEOF_INVENTORY_DEVICE 2024
 
 /* The way from a GPU to the memory of another one of the guest's. For a GPU's way to itself only
  * p2p is known. */

@@ -114,7 +114,9 @@ EXPORT enum nvml nvmlDeviceGetNvLinkRemotePciInfo_v2(const void *handle, unsigne
 	out->domain = link->domain;
 	out->bus = link->bus;
 	out->device = link->device;
-	if (remote_gpu(link)) {
+	if (link->domain == UINT32_MAX) { /* as NVML says of a place that nobody knows */
+		out->pci_device = UINT32_MAX;
+	} else if (remote_gpu(link)) {
 		out->pci_device = remote_gpu(link)->pci_device;
 		out->pci_subsystem = remote_gpu(link)->pci_subsystem;
 	}
@@ -140,6 +142,7 @@ enum {
 	LINK_COUNT = 91,
 	SPEED_L6 = 132,
 	SPEED_L11 = 137,
+	REMOTE_LINK = 146,
 	SWITCH_LINK_COUNT = 147,
 	GET_SPEED = 164,
 	GET_STATE = 165,
@@ -202,6 +205,11 @@ enum nvml nvlink_field(const struct gpu *g, const struct field_value *f, unsigne
 	case GET_VERSION:
 		*value = link->version;
 		return link->version ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
+	case REMOTE_LINK:
+		if (!link->remote_link)
+			return NVML_NOT_SUPPORTED;
+		*value = link->remote_link - 1;
+		return NVML_SUCCESS;
 	default: /* a speed */
 		*value = link->speed;
 		return link->speed ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
@@ -211,5 +219,6 @@ enum nvml nvlink_field(const struct gpu *g, const struct field_value *f, unsigne
 int nvlink_has_field(unsigned field)
 {
 	return is_named(field) || field == SPEED_COMMON || field == LINK_COUNT ||
-	       field == SWITCH_LINK_COUNT || (field >= GET_SPEED && field <= GET_VERSION);
+	       field == REMOTE_LINK || field == SWITCH_LINK_COUNT ||
+	       (field >= GET_SPEED && field <= GET_VERSION);
 }

@@ -45,14 +45,19 @@ EXPORT enum nvml nvmlDeviceOnSameBoard(const void *first, const void *second, in
 }
 
 /* nvmlGpuTopologyLevel_t */
-enum { TOPOLOGY_INTERNAL = 0, TOPOLOGY_SYSTEM = 50 };
+enum { TOPOLOGY_SYSTEM = 50 };
 
-/* How near two are on PCI Express isn't known: they count as far apart. */
+/*
+ * How near two are on PCI Express isn't known: they count as far apart. With
+ * itself NVML has none.
+ */
 EXPORT enum nvml nvmlDeviceGetTopologyCommonAncestor(const void *first, const void *second,
 						     unsigned *level)
 {
 	FIND(g, first, level && gpu_of(second));
-	*level = g == gpu_of(second) ? TOPOLOGY_INTERNAL : TOPOLOGY_SYSTEM;
+	if (g == gpu_of(second))
+		return NVML_NOT_SUPPORTED;
+	*level = TOPOLOGY_SYSTEM;
 	return NVML_SUCCESS;
 }
 

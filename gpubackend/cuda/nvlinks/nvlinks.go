@@ -22,6 +22,7 @@ const (
 	capabilities = 6
 	fieldSpeed   = 164 // NVML_FI_DEV_NVLINK_GET_SPEED
 	fieldCommon  = 90  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
+	fieldRemote  = 146 // NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID
 	// NVML_FI_DEV_NVLINK_SPEED_MBPS_L0 and L6, with those of the links after them: up to L5 and L11
 	fieldFirst, fieldSixth = 84, 132
 )
@@ -116,6 +117,9 @@ func linkOf(gpu nvml.GPU, n uint32) (link hostgpus.NVLink) {
 	link.Version = uint8(version)
 	if speed, err := gpu.LinkField(fieldSpeed, n); err == nil {
 		link.Speed = uint32(speed)
+	}
+	if number, err := gpu.LinkField(fieldRemote, n); err == nil && number < 255 {
+		link.RemoteLink = uint8(number) + 1
 	}
 	link.Named = named(gpu, n)
 	for c := range uint32(capabilities) {

@@ -23,10 +23,10 @@ func TestAdd(t *testing.T) {
 	}
 	want := []hostgpus.NVLink{
 		{Version: 6, Capabilities: 5, Speed: 26562, Remote: hostgpus.RemoteSwitch,
-			At: pcie.Address{Domain: 0xffffffff, Bus: 0xff, Device: 0xff}},
+			RemoteLink: 1, At: pcie.Address{Domain: 0xffffffff, Bus: 0xff, Device: 0xff}},
 		{},
 		{Version: 6, Capabilities: 5, Speed: 26564, Named: true, Remote: hostgpus.RemoteGPU,
-			At: pcie.Address{Bus: 0xa2}},
+			RemoteLink: 3, At: pcie.Address{Bus: 0xa2}},
 		{Version: 6, Capabilities: 5, Speed: 26565, Remote: hostgpus.RemoteUnknown},
 	}
 	if !slices.Equal(gpus[1].NVLinks, want) {

@@ -45,12 +45,15 @@ func (d *device) Open(variables []string) (*gpubackend.Inventory, gpubackend.Res
 // inventoryBytes is how long the inventory of such a device is.
 const inventoryBytes = wire.InventorySize + 2*wire.InventoryDeviceSize + wire.InventoryPairSize
 
+// room is enough for an inventory of two GPUs.
+const room = 8 << 10
+
 // rig is a Hello and the bulk area that its commands name: the environment first, the inventory at
 // 64.
 type rig struct {
 	*Hello
 	device *device
-	bulk   [8192]byte
+	bulk   [64 + room]byte
 	first  bool
 	told   int
 	words  []uint64 // of the last answer
@@ -89,7 +92,7 @@ func (r *rig) hello(environment string, room uint64) gpubackend.Result {
 // has the inventory.
 func TestHello(t *testing.T) {
 	r := newRig(t)
-	if result := r.hello("CUDA_A=1\x00\x00CUDA_B=\x00", 4096); result != gpubackend.Success {
+	if result := r.hello("CUDA_A=1\x00\x00CUDA_B=\x00", room); result != gpubackend.Success {
 		t.Fatalf("HELLO: %v", result)
 	}
 	if !slices.Equal(r.device.opened, []string{"CUDA_A=1", "CUDA_B="}) || !r.IsOpen() ||
@@ -108,7 +111,7 @@ func TestHello(t *testing.T) {
 		t.Errorf("%d devices, told %d bytes, environment %q", s.Devices, len(inventory),
 			environment)
 	}
-	if result := r.hello("", 4096); result != gpubackend.NotPermitted || r.device.times != 1 {
+	if result := r.hello("", room); result != gpubackend.NotPermitted || r.device.times != 1 {
 		t.Errorf("a second HELLO: %v, opened %d times", result, r.device.times)
 	}
 }
@@ -117,7 +120,7 @@ func TestHello(t *testing.T) {
 // of the same kind are to do, only what tells of the kind counts.
 func TestInventorySuits(t *testing.T) {
 	r := newRig(t)
-	if result := r.hello("", 4096); result != gpubackend.Success {
+	if result := r.hello("", room); result != gpubackend.Success {
 		t.Fatalf("HELLO: %v", result)
 	}
 	_, told := r.Told()
@@ -162,7 +165,7 @@ func TestInventorySuits(t *testing.T) {
 func TestShareSuits(t *testing.T) {
 	first := newRig(t)
 	first.device.share, first.device.memory = 5<<20, 7<<20
-	if result := first.hello("", 4096); result != gpubackend.Success {
+	if result := first.hello("", room); result != gpubackend.Success {
 		t.Fatalf("HELLO: %v", result)
 	}
 	var told wire.InventoryDevice
@@ -193,7 +196,7 @@ func TestShareSuits(t *testing.T) {
 func TestHelloThatFails(t *testing.T) {
 	r := newRig(t)
 	r.device.fails = gpubackend.NoDevice
-	if result := r.hello("", 4096); result != gpubackend.NoDevice || r.IsOpen() {
+	if result := r.hello("", room); result != gpubackend.NoDevice || r.IsOpen() {
 		t.Errorf("no device: %v, open %v", result, r.IsOpen())
 	}
 	r.device.fails = gpubackend.Success
@@ -217,7 +220,7 @@ func TestCold(t *testing.T) {
 		if first {
 			want = call.Pending
 		}
-		if got := r.hello("", 4096); got != want || r.Cold() != first || r.IsOpen() {
+		if got := r.hello("", room); got != want || r.Cold() != first || r.IsOpen() {
 			t.Errorf("first %v: %v, cold %v, open %v", first, got, r.Cold(), r.IsOpen())
 		}
 	}

@@ -60,6 +60,7 @@ CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev)
 			.domain = (uint32_t)(d->nvlink_place[i] >> 32),
 			.bus = d->nvlink_place[i] >> 8 & 0xff,
 			.device = d->nvlink_place[i] & 0xff,
+			.remote_link = d->nvlink_remote_link[i],
 		};
 	for (unsigned i = 0; i < devices.count && i < PARACUDA_GPUS_MAX; i++)
 		links->to[i] = device_pair(dev, (CUdevice)i).links;

@@ -90,11 +90,12 @@ static uint64_t pairs(uint8_t *inventory, uint64_t at)
 	return at;
 }
 
-/* Three links, of which one has a field of its own in NVML, and a fabric. */
+/* Three links, of which one has a field of its own in NVML and a known number, and a fabric. */
 static void link_up(struct paracuda_inventory_device *device, uint32_t number)
 {
 	device->nvlinks = 3;
 	device->nvlink_named = 1 << 1;
+	device->nvlink_remote_link[1] = 7;
 	device->nvlink_common_speed = 26000 + number;
 	device->fabric_cluster[0] = 0x80;
 	device->fabric_cluster[15] = (uint8_t)number;

@@ -104,6 +104,7 @@ static void links(void)
 		CHECK_IS(3, l.count);
 		CHECK_IS(26000 + gpu, l.common_speed);
 		CHECK(!l.link[0].named && l.link[1].named && !l.link[2].named);
+		CHECK(!l.link[0].remote_link && l.link[1].remote_link == 7);
 		memset(&f, 0xff, sizeof(f));
 		CHECK_IS(CUDA_SUCCESS, device_fabric(&f, i));
 		CHECK(f.cluster[0] == 0x80 && f.cluster[15] == gpu);

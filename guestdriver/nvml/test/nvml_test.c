@@ -146,6 +146,8 @@ static void nvlink_more(void)
 		{ 86, 0, SUCCESS, 25000 },	  { 91, 0, SUCCESS, 4 },
 		{ 84, 0, NOT_SUPPORTED, 0 },	  { 90, 0, SUCCESS, 26000 },
 		{ 147, 0, SUCCESS, 1 },		  { 82, 0, NOT_SUPPORTED, 0 },
+		{ 146, 0, SUCCESS, 0 },		  { 146, 2, SUCCESS, 4 },
+		{ 146, 1, NOT_SUPPORTED, 0 },	  { 146, 3, NOT_SUPPORTED, 0 },
 		{ 165, 99, INVALID_ARGUMENT, 0 },
 	};
 	struct field none = { .id = 147, .value = 1 };
@@ -169,8 +171,7 @@ static void nvlink_more(void)
 	CHECK_IS(SUCCESS, nvmlDeviceGetFieldValues(second, 1, &none));
 	CHECK_IS(SUCCESS, none.result);
 	CHECK_IS(0, (unsigned)none.value);
-	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyCommonAncestor(first, first, &has));
-	CHECK_IS(0, has);
+	CHECK_IS(NOT_SUPPORTED, nvmlDeviceGetTopologyCommonAncestor(first, first, &has));
 	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyCommonAncestor(first, second, &has));
 	CHECK_IS(50, has);
 }

@@ -130,6 +130,10 @@ int nvmlDeviceGetFieldValues(void *device, int count, struct field *values)
 
 		values[i].result = field == 164 || field == 86 || field == 90 ? 0 : 3;
 		values[i].value = field == 90 ? 26000 : 26562 + values[i].scope;
+		if (field == 146 && values[i].scope != 3) {
+			values[i].result = 0;
+			values[i].value = values[i].scope;
+		}
 	}
 	return 0;
 }
