@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestLostGPU: a GPU falls off the bus. Its VM's program gets CUDA's error, and the log says so.
-// The VM's other GPU and another VM go on.
+// TestLostGPU: a GPU that two VMs share falls off the bus. The programs of both get CUDA's error,
+// and the log says so. The VMs' other GPU and a third VM go on. A software GPU is each VM's own
+// behind its name, so each of the two has to be told that it has lost it.
 func TestLostGPU(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)
@@ -21,23 +22,28 @@ func TestLostGPU(t *testing.T) {
 			"--", filepath.Join(programs, "lostgpu"), "0"), control
 	}
 	has, control := vm("has")
+	hasToo, controlToo := vm("has-too")
 	other, otherControl := vm("other")
-	for name, b := range map[string]*background{"has": has, "other": other} {
+	for name, b := range map[string]*background{"has": has, "has-too": hasToo, "other": other} {
 		until(t, time.Minute, name+" computes", func() bool {
 			return strings.Contains(b.said(), "both compute")
 		})
 	}
-	if r := command(t, time.Minute, root, paracuda, "set", control, "soft-lost=1"); r.exit != 0 {
-		t.Fatal(r.stderr)
+	for _, c := range []string{control, controlToo} {
+		if r := command(t, time.Minute, root, paracuda, "set", c, "soft-lost=1"); r.exit != 0 {
+			t.Fatal(r.stderr)
+		}
 	}
-	<-has.done
-	for _, want := range []string{
-		"GPU 1: cudaErrorUnknown\n",
-		"create(&c, 0, 1): CUDA_ERROR_UNKNOWN (999)\nGPU 0 has gone on: yes\n",
-		`error="CUDA_ERROR_UNKNOWN (999)" gpu=1`,
-	} {
-		if !strings.Contains(has.said(), want) {
-			t.Errorf("the VM's output lacks %q:%s", want, tail(has.said()))
+	for name, b := range map[string]*background{"has": has, "has-too": hasToo} {
+		<-b.done
+		for _, want := range []string{
+			"GPU 1: cudaErrorUnknown\n",
+			"create(&c, 0, 1): CUDA_ERROR_UNKNOWN (999)\nGPU 0 has gone on: yes\n",
+			`error="CUDA_ERROR_UNKNOWN (999)" gpu=1`,
+		} {
+			if !strings.Contains(b.said(), want) {
+				t.Errorf("the output of VM %s lacks %q:%s", name, want, tail(b.said()))
+			}
 		}
 	}
 	before := launches(otherControl)
