@@ -116,6 +116,16 @@ func TestTwoGPUs(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) { runEach(t, vm, all, "--gpu", "soft:2") })
 }
 
+// TestMoreGPUs runs the same programs where there are four GPUs, by the script for GPU hosts.
+func TestMoreGPUs(t *testing.T) {
+	boots(t)
+	c := exec.Command(python(t), "bench/peers", "soft:4")
+	c.Env = append(os.Environ(), "OUT="+t.TempDir(), "PARACUDA_PROGRAMS="+programs)
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "good: ") {
+		t.Errorf("tests/bench/peers soft:4: %v: %s", err, out)
+	}
+}
+
 // TestGPUsApart: where GPUs don't reach each other, programs are told so, copies go on, and a
 // kernel that reaches over faults.
 func TestGPUsApart(t *testing.T) {
