@@ -148,7 +148,7 @@ func (d *Device) describeLink(g *gpus.GPU, s *wire.InventoryDevice) {
 	l := pcie.Read(folder, g.Place)
 	s.LinkGeneration, s.LinkWidth = l.Generation, l.Width
 	s.LinkMaxGeneration, s.LinkMaxWidth = l.MaxGeneration, l.MaxWidth
-	s.LinkOwnGeneration = l.OwnGeneration
+	s.LinkOwnGeneration, s.PciClass = l.OwnGeneration, l.Class
 }
 
 // identify fills in the names. A LUID exists only on Windows, which its result says.

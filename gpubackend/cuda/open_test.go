@@ -92,6 +92,7 @@ func TestOpenDescribesLinks(t *testing.T) {
 	write("current_link_width", "16\n")
 	write("max_link_speed", "32.0 GT/s PCIe\n")
 	write("max_link_width", "16\n")
+	write("class", "0x030200\n")
 	d := loadDevice(t, Options{PCI: folder})
 	must(t, "warm", d.Warm(0))
 	write("current_link_speed", "16.0 GT/s PCIe\n")
@@ -99,8 +100,8 @@ func TestOpenDescribesLinks(t *testing.T) {
 	must(t, "open", r)
 	v := &s.Device[0]
 	got := [...]uint32{v.LinkGeneration, v.LinkWidth, v.LinkMaxGeneration, v.LinkMaxWidth,
-		v.LinkOwnGeneration}
-	if want := [...]uint32{4, 16, 5, 16, 5}; got != want {
+		v.LinkOwnGeneration, uint32(v.PciClass)}
+	if want := [...]uint32{4, 16, 5, 16, 5, 0x302}; got != want {
 		t.Errorf("link %v, want %v", got, want)
 	}
 }

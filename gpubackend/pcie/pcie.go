@@ -61,12 +61,14 @@ func (a *Address) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// LinkStatus is how fast a PCI Express link is and can be. What isn't known is 0: all of it if the
-// kernel hides its devices, as in many containers, or the device isn't on PCI Express.
+// LinkStatus is how fast a PCI Express link is and can be, and the class of the device there. What
+// isn't known is 0: all of it if the kernel hides its devices, as in many containers, or the device
+// isn't on PCI Express.
 type LinkStatus struct {
 	Generation, Width       uint32 // at the moment; an idle device may have less
 	MaxGeneration, MaxWidth uint32 // of the device in its slot
 	OwnGeneration           uint32 // of the device in any slot
+	Class                   uint16 // of the PCI device, with its subclass in the low half
 }
 
 // Read returns the link of the device in a folder like [Devices].
@@ -84,7 +86,17 @@ func Read(folder string, a Address) LinkStatus {
 		MaxGeneration: least(own, generation(port, "max_link_speed")),
 		MaxWidth:      least(width(device, "max_link_width"), width(port, "max_link_width")),
 		OwnGeneration: own,
+		Class:         class(device),
 	}
+}
+
+// class reads the class: the kernel writes class, subclass and interface as one number.
+func class(folder string) uint16 {
+	n, err := strconv.ParseUint(text(folder, "class"), 0, 24)
+	if err != nil {
+		return 0
+	}
+	return uint16(n >> 8)
 }
 
 // least is the smaller of two values, of which 0 is unknown.

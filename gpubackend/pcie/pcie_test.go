@@ -48,15 +48,17 @@ func TestRead(t *testing.T) {
 		device, port map[string]string
 		want         LinkStatus
 	}{
-		{"of one kind", h200, h200, LinkStatus{5, 16, 5, 16, 5}},
+		{"of one kind", h200, h200, LinkStatus{5, 16, 5, 16, 5, 0}},
 		{"it rests", files("2.5 GT/s PCIe", "16", "16.0 GT/s PCIe", "16"), h200,
-			LinkStatus{1, 16, 4, 16, 4}},
+			LinkStatus{1, 16, 4, 16, 4, 0}},
 		{"the port is slower and narrower", h200, files("8.0 GT/s PCIe", "8", "8.0 GT/s PCIe", "8"),
-			LinkStatus{5, 16, 3, 8, 5}},
-		{"the port has no link", h200, nil, LinkStatus{5, 16, 5, 16, 5}},
+			LinkStatus{5, 16, 3, 8, 5, 0}},
+		{"the port has no link", h200, nil, LinkStatus{5, 16, 5, 16, 5, 0}},
 		{"an old kernel's words", files("8.0 GT/s", "8", "16.0 GT/s", "16"), nil,
-			LinkStatus{3, 8, 4, 16, 4}},
+			LinkStatus{3, 8, 4, 16, 4, 0}},
 		{"the kernel doesn't know", files("Unknown", "255", "Unknown", "255"), h200, LinkStatus{}},
+		{"a class", map[string]string{"class": "0x030200\n"}, nil, LinkStatus{Class: 0x302}},
+		{"no class", map[string]string{"class": "0x1030200"}, nil, LinkStatus{}},
 		{"nonsense", files("fast", "-1", "", "many"), h200, LinkStatus{}},
 		{"no link", nil, nil, LinkStatus{}},
 	} {

@@ -1170,7 +1170,7 @@ type InventoryDevice struct {
 	FabricHealth  uint32 // mask
 	FabricState   uint8  // 0: not supported, 3: completed
 	FabricSummary uint8  // of its health
-	Pad           [2]uint8
+	PciClass      uint16 // of the PCI device, with its subclass in the low half; 0: not known
 }
 
 // InventoryDeviceSize is the size of InventoryDevice on the wire.
@@ -1206,7 +1206,7 @@ const (
 	InventoryDeviceFabricHealthOffset       = 2016
 	InventoryDeviceFabricStateOffset        = 2020
 	InventoryDeviceFabricSummaryOffset      = 2021
-	InventoryDevicePadOffset                = 2022
+	InventoryDevicePciClassOffset           = 2022
 )
 
 // Decode reads InventoryDevice from b, which must hold InventoryDeviceSize bytes.
@@ -1248,7 +1248,7 @@ func (x *InventoryDevice) Decode(b []byte) {
 	x.FabricHealth = uint32(binary.LittleEndian.Uint32(b[2016:]))
 	x.FabricState = b[2020]
 	x.FabricSummary = b[2021]
-	copy(x.Pad[:], b[2022:2024])
+	x.PciClass = uint16(binary.LittleEndian.Uint16(b[2022:]))
 }
 
 // Encode writes InventoryDevice to b, which must hold InventoryDeviceSize bytes.
@@ -1290,7 +1290,7 @@ func (x *InventoryDevice) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[2016:], uint32(x.FabricHealth))
 	b[2020] = x.FabricState
 	b[2021] = x.FabricSummary
-	copy(b[2022:2024], x.Pad[:])
+	binary.LittleEndian.PutUint16(b[2022:], uint16(x.PciClass))
 }
 
 // InventoryPair is struct inventory_pair of wire.def.

@@ -16,6 +16,7 @@ struct paracuda_link {
 	uint32_t generation, width;	    /* at the moment when this process connected */
 	uint32_t max_generation, max_width; /* where it is plugged in */
 	uint32_t own_generation;	    /* at most, wherever it is plugged in */
+	uint32_t class; /* of the PCI device, with its subclass in the low byte */
 };
 
 #define PARACUDA_NVLINKS_MAX 32

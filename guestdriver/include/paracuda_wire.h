@@ -443,7 +443,7 @@ struct paracuda_inventory_device {
 	__u32 fabric_health; /* mask */
 	__u8 fabric_state; /* 0: not supported, 3: completed */
 	__u8 fabric_summary; /* of its health */
-	__u8 pad[2];
+	__u16 pci_class; /* of the PCI device, with its subclass in the low half; 0: not known */
 };
 #define PARACUDA_SIZEOF_INVENTORY_DEVICE 2024
 

@@ -52,7 +52,7 @@ EXPORT enum nvml nvmlDeviceGetMemoryBusWidth(const void *handle, unsigned *out)
 	return NVML_SUCCESS;
 }
 
-/* The hardware's class is not known: 0. */
+/* A class that isn't known is 0. */
 EXPORT enum nvml nvmlDeviceGetPciInfoExt(const void *handle, struct pci_info_ext *out)
 {
 	uint32_t version;
@@ -67,6 +67,8 @@ EXPORT enum nvml nvmlDeviceGetPciInfoExt(const void *handle, struct pci_info_ext
 	out->device = (unsigned)g->device;
 	out->pci_device = g->pci_device;
 	out->pci_subsystem = g->pci_subsystem;
+	out->class = g->link.class >> 8;
+	out->subclass = g->link.class & 0xff;
 	gpu_bus_text(g, out->id);
 	return NVML_SUCCESS;
 }

@@ -193,6 +193,7 @@ CUresult device_link(struct paracuda_link *link, CUdevice dev)
 	link->max_generation = d->link_max_generation;
 	link->max_width = d->link_max_width;
 	link->own_generation = d->link_own_generation;
+	link->class = d->pci_class;
 	return CUDA_SUCCESS;
 }
 

@@ -25,7 +25,8 @@ static const struct gpu fixture[] = {
 			  .width = 8,
 			  .max_generation = 5,
 			  .max_width = 16,
-			  .own_generation = 6 },
+			  .own_generation = 6,
+			  .class = 0x302 },
 		.peer = { 0, PEER_ACCESS | PEER_ATOMICS },
 		/*
 		 * To a switch, down, to the second GPU, and to an unknown

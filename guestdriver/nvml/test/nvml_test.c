@@ -24,6 +24,7 @@ int nvmlInit_v2(void);
 int nvmlShutdown(void);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *out);
 int nvmlDeviceGetPciInfo_v3(device d, void *out);
+int nvmlDeviceGetPciInfoExt(device d, void *out);
 int nvmlDeviceGetCurrPcieLinkGeneration(device d, unsigned *out);
 int nvmlDeviceGetCurrPcieLinkWidth(device d, unsigned *out);
 int nvmlDeviceGetMaxPcieLinkGeneration(device d, unsigned *out);
@@ -202,8 +203,15 @@ static void topology(void)
 
 static void numbers_on_the_bus(void)
 {
-	uint32_t info[17];
+	uint32_t info[17], ext[16] = { sizeof(ext) | 1 << 24 };
 
+	CHECK_IS(SUCCESS, nvmlDeviceGetPciInfoExt(first, ext));
+	CHECK_IS(0x233510de, ext[4]);
+	CHECK_IS(3, ext[6]);
+	CHECK_IS(2, ext[7]);
+	CHECK_IS(SUCCESS, nvmlDeviceGetPciInfoExt(second, ext));
+	CHECK_IS(0, ext[6]);
+	CHECK_IS(0, ext[7]);
 	CHECK_IS(SUCCESS, nvmlDeviceGetPciInfo_v3(first, info));
 	CHECK_IS(0x233510de, info[7]);
 	CHECK_IS(0x18bf10de, info[8]);
