@@ -226,16 +226,17 @@ fuzz: build ## fuzz each target for FUZZTIME, by default an hour
 
 # Targets for what a guest or a front end can send first: messages, rings, commands, code. They run
 # for a number of inputs, not for a time: at its end the engine may take a slow input for a failure.
+# The engine counts the inputs that a target begins with: FuzzRun has a thousand.
 FUZZ_SHORT = vhostuser/FuzzSession vhostuser/FuzzRecorded virtqueue/FuzzRawRings \
 	gpubackend/worker/FuzzCommands \
-	gpubackend/soft/FuzzLoad gpubackend/soft/FuzzDevice
+	gpubackend/soft/FuzzLoad gpubackend/soft/FuzzDevice gpubackend/soft/simt/FuzzRun
 
 # Targets with a VM or a device process and its workers, whose inputs take longer than others.
 FUZZ_WHOLE = tests/FuzzDriver tests/hostile/FuzzGuest
 
 fuzz fuzz-short: export PARACUDA = $(wildcard $(CURDIR)/bin/paracuda)
-fuzz-short: ## fuzz each target with some hundred inputs, and a few with some thousand
-	scripts/fuzz 400x $(FUZZ_SHORT:%=-%) $(FUZZ_WHOLE:%=-%)
+fuzz-short: ## fuzz each target with a number of inputs
+	scripts/fuzz 1000x $(FUZZ_SHORT:%=-%) $(FUZZ_WHOLE:%=-%)
 	scripts/fuzz 2000x $(FUZZ_SHORT)
 	scripts/fuzz 60x tests/FuzzDriver
 	scripts/fuzz 200x tests/hostile/FuzzGuest
