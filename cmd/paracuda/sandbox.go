@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/hostuse"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
@@ -86,6 +87,7 @@ func (s *start) runs(r starter.Role) func(*exec.Cmd) error {
 type household struct {
 	children
 	memory  memoryAsker
+	weigh   func(pids []int) (map[int]hostuse.Bytes, error)
 	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: this process may
 	opener  ram.Opener                               // of the guest's memory; nil: nobody can
 	end     func(made []string)                      // ends all, and removes these sockets
@@ -103,7 +105,7 @@ func (o *deviceOptions) household(
 			"this process's rights")
 		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
 		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
-		return &household{c, usageOf(gpu, c, ask, log), nil, nil, func([]string) {}, nil,
+		return &household{c, usageOf(gpu, c, ask, log), weighed, nil, nil, func([]string) {}, nil,
 			nil}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
@@ -122,7 +124,7 @@ func (o *deviceOptions) household(
 		return nil, err
 	}
 	ask := func([]int) (ledger.Usage, error) { return d.softMemory(gpus) }
-	return &household{d, usageOf(gpu, d, ask, log), d.client.Connect, d.client,
+	return &household{d, usageOf(gpu, d, ask, log), d.weigh, d.client.Connect, d.client,
 		d.end, left, d.lost}, nil
 }
 

@@ -125,7 +125,8 @@ func (o *deviceOptions) makeDevice(s *server, home *household, shared *sharing) 
 		return err
 	}
 	c := o.deviceConfig(s.gpu, s.before, s.log)
-	c.Ledger, c.Usage, c.Spawn, c.Greeted = page, home.memory, home, s.greeted
+	c.Ledger, c.Usage, c.Weigh = page, home.memory, home.weigh
+	c.Spawn, c.Greeted = home, s.greeted
 	c.Trouble, c.Opener = s.trouble, home.opener
 	if c.From, err = o.openFrom(s.before, s.gpu, s.log); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/hostuse"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/remains"
@@ -201,4 +202,22 @@ func (d *distant) softMemory(gpus int) (ledger.Usage, error) {
 		return nil, err
 	}
 	return softusage.Known(gpus, bytes), nil
+}
+
+// weigh says how much of the host's memory the children have.
+func (d *distant) weigh([]int) (map[int]hostuse.Bytes, error) { return d.client.Weigh() }
+
+// weighed says so of processes that this one may look into. Those that have ended are left out.
+func weighed(pids []int) (map[int]hostuse.Bytes, error) {
+	all := map[int]hostuse.Bytes{}
+	for _, pid := range pids {
+		b, err := hostuse.Of(pid)
+		if errors.Is(err, os.ErrPermission) {
+			return nil, err
+		}
+		if err == nil {
+			all[pid] = b
+		}
+	}
+	return all, nil
 }

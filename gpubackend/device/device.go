@@ -40,6 +40,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/hostuse"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/numbering"
 	"github.com/paracuda/paracuda/gpubackend/pace"
@@ -84,7 +85,9 @@ type Config struct {
 	Ledger *ledger.Page
 	// Usage asks the GPU's driver what these processes of the host have; nil: it can't be asked. It
 	// may take a while.
-	Usage      func(pids []int) (ledger.Usage, error)
+	Usage func(pids []int) (ledger.Usage, error)
+	// Weigh asks the kernel how much of the host's memory they have; nil: it can't be asked.
+	Weigh      func(pids []int) (map[int]hostuse.Bytes, error)
 	AuditPause time.Duration // between two of these questions; 0: a second
 	// Remains and Notes are for the next device process; nil: there is none. Before is what the
 	// previous one left.

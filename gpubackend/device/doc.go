@@ -43,7 +43,8 @@
 //	                   worker), reach (and the mover) and ahead (warm workers, an idle VM);
 //	                   takenover.go (those of the device process before: package takeover)
 //	what they share    packages objects and exports; descriptors.go (when programs are saved)
-//	memory             packages ram, mappings (what workers map of it), accounts and suspend
+//	memory             packages ram, mappings (what workers map of it), accounts and suspend;
+//	                   hostuse.go (what workers may have of the host's)
 //	saved              packages savedstate (the VM, for its front end), saving (its programs, there
 //	                   and in a file) and infile (another process goes on from that); migration.go
 //	                   (packages outgoing and incoming: device memory ahead of a migration;

@@ -100,8 +100,8 @@ func (d *Device) joinMemory() {
 	c := &d.config
 	d.accounts = newAccounts(&d.config, d.crew.guard, func() uint64 {
 		return d.Counters()[handover.GPUTime]
-	})
-	d.accounts.SetBounds(d.settings.MemoryBound(), d.settings.HostBound())
+	}, d.holding)
+	d.bound()
 	d.suspension = d.newSuspension()
 	d.away = away.New(away.Config{
 		Tell: d.settings.GoesAway, Answer: c.Timeouts.Answer,
@@ -356,12 +356,14 @@ func gpusOf(p *handover.Policy) int { return max(1, p.SoftGPUs, len(p.Known())) 
 // newAccounts makes the part that knows what the VM's processes take of the GPU.
 func newAccounts(
 	c *Config, guard func(string, func()) bool, gpuTime func() uint64,
+	holding func(accounts.Process) accounts.Holding,
 ) *accounts.Accounts {
 	tolerance := uint64(toleranceSoft)
 	if c.GPU == "cuda" {
 		tolerance = toleranceCUDA
 	}
 	return accounts.New(accounts.Config{
+		Weigh: c.Weigh, Holding: holding,
 		Page: c.Ledger, Gate: c.Gate, Tolerance: tolerance, Ask: c.Usage, Pause: c.AuditPause,
 		GPUTime: gpuTime, Guard: guard, Log: c.Log,
 	})

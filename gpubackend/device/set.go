@@ -15,7 +15,7 @@ func (d *Device) Shared(part float64) { d.accounts.Shared(part) }
 
 // changed makes everybody follow other settings.
 func (d *Device) changed(before, now *settings.Now) {
-	d.accounts.SetBounds(d.settings.MemoryBound(), d.settings.HostBound())
+	d.bound()
 	d.ahead.Changed(before, now)
 	d.serving.Policy(now.Policy)
 	d.suspension.Trim()

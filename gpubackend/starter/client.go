@@ -31,7 +31,7 @@ var ErrGone = errors.New("the starter process is gone")
 type Client struct {
 	conn  *net.UnixConn
 	gone  chan struct{} // closed when the starter process is gone
-	files bool          // it knows reopen and shut
+	knows bool          // it knows reopen, shut and weigh
 
 	mu        sync.Mutex
 	last      uint32
@@ -60,7 +60,7 @@ func (a *answer) drop() {
 // NewClient takes over the connection to a starter process.
 func NewClient(conn *net.UnixConn) *Client {
 	c := newClient(conn)
-	c.files = true // it is of this version
+	c.knows = true // it is of this version
 	go c.read()
 	return c
 }
@@ -95,7 +95,7 @@ func Resume(conn *net.UnixConn) (*Client, []*Process, error) {
 		_ = conn.Close()
 		return nil, nil, fmt.Errorf("take over the starter process: %w", err)
 	}
-	c.last, c.files = a.pid, a.text == knowsFiles
+	c.last, c.knows = a.pid, a.text == knowsAll
 	return c, slices.Collect(maps.Values(c.processes)), nil
 }
 

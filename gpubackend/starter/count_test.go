@@ -98,3 +98,25 @@ func TestCountAgain(t *testing.T) {
 	p.Kill()
 	_ = p.Wait()
 }
+
+// TestWeigh: the kernel is asked what each child has of the host's memory.
+func TestWeigh(t *testing.T) {
+	client, _ := serve(t, Config{Start: execute})
+	if all, err := client.Weigh(); err != nil || len(all) != 0 {
+		t.Errorf("of nobody: %v, %v", all, err)
+	}
+	_, theirs := control(t)
+	p, err := client.Start(Usage, theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := client.Weigh(); err != nil || len(all) != 1 || all[p.PID()].Private == 0 {
+		t.Errorf("of %d: %v, %v", p.PID(), all, err)
+	}
+	client.knows = false
+	if all, err := client.Weigh(); !errors.Is(err, errCant) {
+		t.Errorf("by an earlier version: %v, %v", all, err)
+	}
+	p.Kill()
+	_ = p.Wait()
+}

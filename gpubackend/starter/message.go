@@ -58,8 +58,10 @@ const (
 	reopened                  // the answer: the file
 	shut                      // asks to take all permissions of a file without a name
 	isShut                    // the answer
+	weigh                     // asks how much of the host's memory all children have
+	weighed                   // the answer
 
-	lastKind = isShut
+	lastKind = weighed
 )
 
 // message is a packet: kind, role, length of the text or number of pids, id, pid; then the text, or
@@ -75,12 +77,16 @@ type message struct {
 	used []usedBy
 }
 
-// usedBy is how much memory of a GPU a child has. For the first GPU each child has one.
+// usedBy is how much memory of a GPU a child has. For the first GPU each child has one. For weighed
+// it is how much of the host's memory, and gpu says of which kind.
 type usedBy struct {
 	pid   uint32
 	gpu   uint32
 	bytes uint64
 }
+
+// hasUsed says whether messages of a kind have used, and no text.
+func (k kind) hasUsed() bool { return k == counted || k == weighed }
 
 const (
 	headerBytes = 12
@@ -124,11 +130,11 @@ func decode(b []byte) (*message, error) {
 	switch {
 	case !known, (m.kind == start) != (m.role != 0):
 		return nil, errMessage
-	case m.kind != counted && (n > maxText || len(rest) != n):
+	case !m.kind.hasUsed() && (n > maxText || len(rest) != n):
 		return nil, errMessage
-	case m.kind == counted && (n > maxUsed || len(rest) != n*usedBytes):
+	case m.kind.hasUsed() && (n > maxUsed || len(rest) != n*usedBytes):
 		return nil, errMessage
-	case m.kind != counted:
+	case !m.kind.hasUsed():
 		m.text = string(rest)
 		return m, nil
 	}

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// knowsFiles is what a starter process says that knows reopen and shut. One of an earlier version,
-// which a device process may take over, would end.
-const knowsFiles = "reopens, shuts"
+// knowsAll is what a starter process says that knows reopen, shut and weigh. One of an earlier
+// version, which a device process may take over, would end.
+const knowsAll = "reopens, shuts, weighs"
 
 var (
 	errReopen = errors.New("only a file in memory that can be read and written is opened again")
@@ -88,7 +88,7 @@ func takePermissions(fd int) error {
 
 // Reopen opens a file once more, to be read only.
 func (c *Client) Reopen(fd int) (*os.File, error) {
-	if !c.files {
+	if !c.knows {
 		return nil, errCant
 	}
 	a, err := c.ask(&message{kind: reopen}, fd)
@@ -104,7 +104,7 @@ func (c *Client) Reopen(fd int) (*os.File, error) {
 
 // Shut takes all permissions of a file without a name, if it is this user's.
 func (c *Client) Shut(fd int) error {
-	if !c.files {
+	if !c.knows {
 		return errCant
 	}
 	a, err := c.ask(&message{kind: shut}, fd)

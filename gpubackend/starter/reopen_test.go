@@ -83,7 +83,7 @@ func TestReopen(t *testing.T) {
 			t.Errorf("%s: %v, %v", what, f, err)
 		}
 	}
-	client.files = false
+	client.knows = false
 	if _, err := client.Reopen(memory); !errors.Is(err, errCant) {
 		t.Errorf("one of an earlier version: %v", err)
 	}
@@ -130,11 +130,11 @@ func TestShut(t *testing.T) {
 			t.Errorf("permissions %#o, %v", mode(memory), err)
 		}
 	}
-	client.files = false
+	client.knows = false
 	if err := client.Shut(memory); !errors.Is(err, errCant) {
 		t.Errorf("one of an earlier version: %v", err)
 	}
-	client.files = true
+	client.knows = true
 	if _, err := client.ask(&message{kind: shut}, -1); !errors.Is(err, ErrGone) {
 		t.Errorf("without a file: %v", err)
 	}

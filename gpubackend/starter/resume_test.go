@@ -70,7 +70,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(children) != 2 || children[0].PID() == children[1].PID() || client.last != 9 ||
-		!client.files {
+		!client.knows {
 		t.Fatalf("children %+v, request %d", children, client.last)
 	}
 	p, err := client.Start(Mover, theirs)

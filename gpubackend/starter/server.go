@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/hostuse"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
@@ -44,7 +45,7 @@ type server struct {
 	Config
 	conn *net.UnixConn
 
-	waiting chan func() // that count or connect
+	waiting chan func() // that count, weigh or connect
 
 	last uint32 // the highest number of a request
 
@@ -53,7 +54,17 @@ type server struct {
 }
 
 // running is a child that hasn't ended.
-type running struct{ pid, fd int }
+type running struct {
+	pid, fd int
+	memory  *hostuse.Process // nil: it couldn't be opened
+}
+
+func (r *running) close() {
+	unix.Close(r.fd)
+	if r.memory != nil {
+		r.memory.Close()
+	}
+}
 
 // Serve serves a device process until it closes its end, which is no error. Then the caller must
 // end the process.
@@ -92,6 +103,8 @@ func Serve(conn *net.UnixConn, c Config) error {
 			err = errMessage
 		case m.kind == count && s.Count != nil:
 			s.beside(m, s.count)
+		case m.kind == weigh:
+			s.beside(m, s.weigh)
 		case m.kind == connect && slices.Contains(s.Sockets, m.text):
 			s.beside(m, s.connect)
 		case m.kind == remove && slices.Contains(s.Made, m.text):
@@ -150,23 +163,30 @@ func (s *server) start(m *message, control *os.File) {
 		return
 	}
 	pid, fd := child.PID(), child.Descriptor()
+	// Now, since others may not look into a child once it serves a guest. Without its memory it
+	// isn't weighed.
+	memory, err := hostuse.Open(pid)
+	if err != nil {
+		memory = nil
+	}
 	s.mu.Lock()
-	s.children[m.id] = running{pid, fd}
+	s.children[m.id] = running{pid, fd, memory}
 	s.mu.Unlock()
 	_ = send(s.conn, &message{kind: started, id: m.id, pid: uint32(pid)}, fd)
 	go s.await(m.id, child)
 }
 
 // await waits for the end of a child and reports it.
-func (s *server) await(id uint32, child Child) {
+func (s *server) await(id uint32, c Child) {
 	told, by := &message{kind: ended, id: id}, signaled{}
-	if err := child.Wait(); errors.As(err, &by) {
+	if err := c.Wait(); errors.As(err, &by) {
 		told.pid, told.text = uint32(by.by), err.Error()
 	} else if err != nil {
 		told.text = err.Error()
 	}
 	s.mu.Lock()
-	unix.Close(s.children[id].fd)
+	child := s.children[id]
+	child.close()
 	delete(s.children, id)
 	s.mu.Unlock()
 	_ = send(s.conn, told, -1)
@@ -183,7 +203,7 @@ func (s *server) list(m *message) {
 			return
 		}
 	}
-	_ = send(s.conn, &message{kind: listed, id: m.id, pid: s.last, text: knowsFiles}, -1)
+	_ = send(s.conn, &message{kind: listed, id: m.id, pid: s.last, text: knowsAll}, -1)
 }
 
 // maxWaiting is how many requests may wait for beside.

@@ -23,6 +23,7 @@ type fake struct {
 	fails map[string]error // by what it is asked
 	keeps bool
 	lies  bool // about what it keeps
+	moves func()
 
 	mu    sync.Mutex
 	asked []string
@@ -43,6 +44,9 @@ func (f *fake) Drain(_ uint64, _ time.Duration, whole bool) (uint64, error) {
 	return f.bytes, f.ask("drain")
 }
 func (f *fake) MoveOut(bytes uint64, keep bool) (Carried, error) {
+	if f.moves != nil {
+		f.moves()
+	}
 	c := Carried{Keeps: keep || f.lies}
 	if f.keeps {
 		c.Unchanged = bytes / 2

@@ -156,7 +156,8 @@ func TestHostileWorker(t *testing.T) {
 	g := newGuestBy(t, func(c *exec.Cmd) {
 		c.Path, c.Args[0] = program, program
 		c.Args = append(c.Args, "--pass-env", takenover.SocketVariable,
-			"--pass-env", takenover.HostSocketVariable)
+			"--pass-env", takenover.HostSocketVariable,
+			"--set", fmt.Sprint("host-memory=", takenover.HostMemory))
 		c.Env = append(os.Environ(), takenover.SocketVariable+"="+socketOf(c),
 			takenover.HostSocketVariable+"="+host)
 	}).opened(t)

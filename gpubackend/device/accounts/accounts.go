@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package accounts knows what the processes of a VM take of the GPU: their entries on pages that
-// all of them share, device memory (package holdings), and the GPU's time.
+// all of them share, device memory (package holdings), and the GPU's time; and how much of the
+// host's memory workers have.
 //
 // # Who owns what
 //
@@ -11,11 +12,13 @@
 // # Who may lie
 //
 // Processes, about the memory that they count. So while there are any, a goroutine asks the GPU's
-// driver now and then what each has, and picks one to end if the VM exceeds its bound.
+// driver now and then what each has, and picks one to end if the VM exceeds its bound. It asks the
+// kernel the same of the host's memory.
 //
 // # Files
 //
-// accounts.go, entries.go, audit.go, busy.go (for how long the GPU is kept busy).
+// accounts.go, entries.go, audit.go, hostuse.go (the host's memory), busy.go (for how long the GPU
+// is kept busy).
 package accounts
 
 import (
@@ -27,6 +30,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/holdings"
+	"github.com/paracuda/paracuda/gpubackend/hostuse"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
@@ -36,6 +40,8 @@ type Process interface {
 	PID() (int, bool)
 	// TooMuch says that it holds far more memory than it counted, and must end.
 	TooMuch()
+	// TooHeavy says that it has too much of the host's memory, or its VM has, and must end.
+	TooHeavy(why string)
 }
 
 // Config is what Accounts are made of.
@@ -45,8 +51,12 @@ type Config struct {
 	Tolerance uint64       // how much more than the bound the driver may have
 	// Ask asks the GPU's driver what these processes of the host have; nil: it can't be asked. It
 	// may take a while.
-	Ask   func(pids []int) (ledger.Usage, error)
-	Pause time.Duration // between two of these questions; 0: a second
+	Ask func(pids []int) (ledger.Usage, error)
+	// Weigh asks the kernel how much of the host's memory these processes have; nil: it can't be
+	// asked. Holding is what else is known of one.
+	Weigh   func(pids []int) (map[int]hostuse.Bytes, error)
+	Holding func(Process) Holding
+	Pause   time.Duration // between two of these questions; 0: a second
 	// GPUTime is for how many nanoseconds all workers together have kept the GPU busy.
 	GPUTime func() uint64
 	// Guard runs a part of this package, and survives its faults.
@@ -64,6 +74,10 @@ type Accounts struct {
 	ahead    entries // of those that were started ahead of use, in the ledger
 	busy     busy
 	auditing bool // audit runs
+	host     HostBounds
+
+	unweighed sync.Once
+	heavy     map[Process]excess // at the last look; audit alone uses it
 }
 
 // places are where a process counts.
@@ -91,13 +105,20 @@ func New(c Config) *Accounts {
 		})}
 }
 
-// SetBounds bounds what the VM may have of each GPU, and its processes of the host's memory; 0 is
-// no bound.
+// SetBounds bounds what the VM may have of each GPU, and its processes of the host's memory as they
+// count it; 0 is no bound.
 func (a *Accounts) SetBounds(device, host uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.holdings.SetBound(device)
 	a.holdings.SetHostBound(host)
+}
+
+// SetHost bounds what workers may have of the host's memory, as the kernel counts it.
+func (a *Accounts) SetHost(h HostBounds) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.host = h
 }
 
 // Began is told of a process that serves nobody yet.

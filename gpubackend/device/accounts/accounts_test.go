@@ -30,12 +30,22 @@ const (
 type process struct {
 	pid     int
 	tooMuch chan struct{}
+	heavy   chan string
 }
 
-func newProcess(pid int) *process { return &process{pid, make(chan struct{}, 1000)} }
+func newProcess(pid int) *process {
+	return &process{pid, make(chan struct{}, 1000), make(chan string, 1000)}
+}
 
 func (p *process) PID() (int, bool) { return p.pid, p.pid != 0 }
 func (p *process) TooMuch()         { p.tooMuch <- struct{}{} }
+
+func (p *process) TooHeavy(why string) {
+	select {
+	case p.heavy <- why:
+	default:
+	}
+}
 
 // driver says what one process has.
 type driver struct {

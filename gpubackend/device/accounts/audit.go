@@ -34,6 +34,7 @@ func (a *Accounts) audit() {
 		for _, p := range a.look(a.holdings.Usage(running)) {
 			p.TooMuch()
 		}
+		a.weigh()
 		a.tellBusy(time.Now())
 		time.Sleep(pause)
 	}

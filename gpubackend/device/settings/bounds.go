@@ -40,6 +40,14 @@ func (s *Settings) HostBound(gpu string) uint64 {
 	return max(bound, s.Policy.HostBytes(gpu))
 }
 
+// HostEnd is what the VM's processes may have of the host's memory before one is ended, with their
+// garbage, and besides what each has for itself: twice HostBound, but not more than three quarters
+// of the host's memory unless the owner wants that.
+func (s *Settings) HostEnd(gpu string) uint64 {
+	bound := s.HostBound(gpu)
+	return max(bound, min(2*min(bound, 1<<62), hostTotal()/4*3))
+}
+
 // Check refuses settings that contradict one another on a GPU: a guarantee of more than the VM may
 // have.
 func (s *Settings) Check(gpu string) error {

@@ -70,6 +70,10 @@ func TestHostBound(t *testing.T) {
 		if got := s.HostBound(test.gpu); got != test.want {
 			t.Errorf("%+v: %d", test, got)
 		}
+		if got, want := s.HostEnd(test.gpu), max(test.want, min(2*test.want, half/2*3)); got !=
+			want && got-want > 1 {
+			t.Errorf("%+v: a worker is ended at %d, want %d", test, got, want)
+		}
 	}
 }
 

@@ -65,6 +65,12 @@ func (v *VM) MemoryBound() uint64 { return v.Now().Settings.MemoryBound(v.config
 // HostBound is what the VM's processes may take of the host's memory together.
 func (v *VM) HostBound() uint64 { return v.Now().Settings.HostBound(v.config.GPU) }
 
+// HostEnd is what they may have of it before one is ended.
+func (v *VM) HostEnd() uint64 { return v.Now().Settings.HostEnd(v.config.GPU) }
+
+// HostBytes is what one guest process may make its worker take.
+func (v *VM) HostBytes() uint64 { return v.Now().Settings.Policy.HostBytes(v.config.GPU) }
+
 // WarmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
 func (v *VM) WarmTarget() int { return v.Now().Settings.WarmTarget(v.config.GPU) }
 

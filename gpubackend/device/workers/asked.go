@@ -104,6 +104,14 @@ func (w *Worker) End() {
 	w.AwaitEnd()
 }
 
+// TooHeavy says that it has too much of the host's memory, or its VM has, and must end.
+func (w *Worker) TooHeavy(why string) {
+	if !w.Killed() {
+		w.Log().Error("the worker has " + why + ": it is killed")
+		w.Kill()
+	}
+}
+
 // TooMuch says that it holds far more memory than it counted, and must end.
 func (w *Worker) TooMuch() {
 	if !w.Killed() {

@@ -121,6 +121,26 @@ const (
 	HostSocketVariable = "PARACUDA_TEST_HOST_SOCKET"
 )
 
+// What deeds take of the host's memory, where host-memory and vm-host-memory are HostMemory: Heavy
+// is more than a worker may have, and Light isn't, but two workers may not have that.
+const (
+	HostMemory = 64 << 20
+	Heavy      = 768 << 20
+	Light      = 608 << 20
+)
+
+// LightName is the name of the deed that takes Light.
+const LightName = "much memory, but less than it may have"
+
+// takes has much memory.
+func takes(bytes int) {
+	m, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
+	for i := 0; err == nil && i < bytes; i += 4096 {
+		m[i] = 1
+	}
+}
+
 // resources are deeds that take all of something, or don't end.
 func resources() []Deed {
 	taking := func(name string, deaf bool, do func(w *worker) string) Deed {
@@ -152,6 +172,14 @@ func resources() []Deed {
 				}()
 			}
 			time.Sleep(100 * time.Millisecond)
+			return ""
+		}),
+		taking("too much memory", true, func(*worker) string {
+			takes(Heavy)
+			select {}
+		}),
+		taking(LightName, false, func(*worker) string {
+			takes(Light)
 			return ""
 		}),
 		taking("lines of log", false, func(*worker) string {

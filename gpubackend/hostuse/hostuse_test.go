@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostuse
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/internal/leaks"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
+
+// TestOfOneself: what a process writes to counts, as private or shared, whether it is dumpable or
+// not, since the file was opened before.
+func TestOfOneself(t *testing.T) {
+	const size = 64 << 20
+	p, err := Open(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, flags := range []int{unix.MAP_PRIVATE, unix.MAP_SHARED} {
+		before, err := p.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_ANONYMOUS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < size; i += 4096 {
+			b[i] = 1
+		}
+		now, err := p.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		private, shared := int64(now.Private-before.Private), int64(now.Shared-before.Shared)
+		if flags == unix.MAP_SHARED {
+			private, shared = shared, private
+		}
+		// The runtime may give memory back meanwhile, and the kernel counts in lots.
+		if private < size*3/4 || shared > size/4 {
+			t.Errorf("flags %#x: %d bytes more, and %d of the other kind", flags, private, shared)
+		}
+		if err := unix.Munmap(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEnded: nothing is known of a process that has ended, whoever has its number now.
+func TestEnded(t *testing.T) {
+	c := exec.Command("sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Open(c.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if b, err := p.Read(); err != nil || b.Private == 0 {
+		t.Errorf("while it runs: %+v, %v", b, err)
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	if b, err := p.Read(); err == nil {
+		t.Errorf("when it has ended: %+v", b)
+	}
+	if _, err := Of(c.Process.Pid); err == nil {
+		t.Error("one that isn't there can be watched")
+	}
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]Bytes{
+		"Name:\tRssAnon:\nRssAnon:\t     100 kB\nRssFile:\t 7 kB\nRssShmem:\t 3 kB\n" +
+			"VmSwap:\t 20 kB\n": {120 << 10, 3 << 10},
+		"Name:\tx\nState:\tZ (zombie)\n":           {},
+		"RssAnon:\t100 kB\nRssShmem:\t1 kB\n":      {},
+		"RssAnon:\tmany\nRssShmem:\t1\nVmSwap:1\n": {},
+		"": {},
+	} {
+		if b, err := parse([]byte(text)); b != want || (err == nil) != (want != Bytes{}) {
+			t.Errorf("%q: %+v, %v, want %+v", text, b, err, want)
+		}
+	}
+}
