@@ -32,6 +32,10 @@ var ofSystemd = []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_S
 // the keeper end a device process with themselves.
 func init() { runtime.LockOSThread() }
 
+// isProgram says that this process began with main. A test that calls a command mustn't be executed
+// anew.
+var isProgram bool
+
 // anew lets a keeper or device process go on without what it has inherited and doesn't need.
 func (o *deviceOptions) anew() error {
 	defer runtime.UnlockOSThread()
@@ -54,6 +58,9 @@ func (o *arbiterOptions) anew() error {
 // reads or names, or descriptors that aren't known. The next one has none of them. It keeps its
 // number, arguments and parent.
 func beginAnew(named []string, known []int) error {
+	if !isProgram {
+		return nil
+	}
 	clean := sandbox.Environment(os.Environ(), slices.Concat(ofDevices, named))
 	inherited, err := sandbox.Inherited(firstInherited)
 	if err != nil {

@@ -37,6 +37,7 @@ import (
 )
 
 func main() {
+	isProgram = true
 	if code := cli.Status(dispatch(os.Args[1:])); code != 0 {
 		os.Exit(code)
 	}
