@@ -23,6 +23,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/keeper"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
+	"github.com/paracuda/paracuda/internal/fix"
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
@@ -45,6 +46,7 @@ func (o *deviceOptions) keep() error {
 		return err
 	}
 	outliveTerminal()
+	spareThreads(keeperThreads)
 	sockets, args, err := o.inherited()
 	if err != nil {
 		return err
@@ -196,7 +198,7 @@ func (c *deviceChild) start(control *os.File) (keeper.Child, error) {
 	// A terminal's signal goes to this process alone, which passes it on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, fix.Start(err)
 	}
 	c.closeSockets()
 	c.mu.Lock()

@@ -178,7 +178,7 @@ func (d *distant) start(r starter.Role, control *os.File) (device.Process, error
 		time.Sleep(2 * lastSignal) // the next device process will do it, when this one has ended
 	}
 	if err != nil {
-		return nil, err
+		return nil, fix.Start(err)
 	}
 	return d.files.keep(p), nil
 }

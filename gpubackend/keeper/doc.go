@@ -26,6 +26,9 @@
 // often, they aren't replaced any more: the descriptors are closed, and Run says so. What a child
 // keeps it could have held itself: the keeper gives it only to the next child.
 //
+// A child that can't be started for want of processes, memory or descriptors is tried again: that
+// isn't a crash, either.
+//
 // If the keeper has no room for a descriptor, it drops all: the child goes on, and is the last. The
 // descriptors that a start needs are always set aside.
 //

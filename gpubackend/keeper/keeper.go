@@ -71,6 +71,7 @@ type Keeper struct {
 	held    map[uint32]int
 	crashes []time.Time // the recent ones
 	spares  spares
+	retries
 
 	mu       sync.Mutex
 	lacks    bool  // a descriptor couldn't be kept: this child is the last; guarded by mu
@@ -110,6 +111,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 			continue
 		case len(k.held) == 0, k.isLast():
 			return err
+		case isShortage(err):
+			if err := k.sitOut(ctx, err); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := k.crashed(ctx, err); err != nil {
 			return err
@@ -256,6 +262,7 @@ func (k *Keeper) one(ctx context.Context) error {
 		return fmt.Errorf("start the process: %w", err)
 	}
 	k.spares.take()
+	k.tries = 0
 	k.setChild(child, false)
 	stop := context.AfterFunc(ctx, child.Kill)
 	defer stop()

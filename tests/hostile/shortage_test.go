@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,8 +21,7 @@ import (
 	"github.com/paracuda/paracuda/internal/patience"
 )
 
-// shortage is something that a process can lack: it gets no more of it than it has already. The
-// list leaves out threads of keeper, device and starter process.
+// shortage is something that a process can lack: it gets no more of it than it has already.
 type shortage struct {
 	name          string
 	limit, option string                 // the kernel's name for it, and prlimit's
@@ -40,7 +41,7 @@ var shortages = []shortage{
 		return pages << 12
 	}, []string{"keeper", "device", "starter", "mover", "worker"}},
 	{"threads", "Max processes", "nproc", func(process) uint64 { return 1 },
-		[]string{"mover", "worker"}},
+		[]string{"keeper", "device", "starter", "mover", "worker"}},
 }
 
 // TestShortages gives each process of a VM no more of something, while programs begin, copy and
@@ -68,6 +69,43 @@ func TestShortages(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestKeeperLacksThreads: the device process dies while the keeper can't start another. The keeper
+// says so, lives, and starts one when it can: the VM goes on with it.
+func TestKeeperLacksThreads(t *testing.T) {
+	g := startedBy(t, func(c *exec.Cmd) { byNobody(t, c) })
+	threads := shortages[slices.IndexFunc(shortages, func(s shortage) bool {
+		return s.option == "nproc"
+	})]
+	var restore func()
+	all := g.processes(t)
+	for _, p := range all {
+		if p.role == "keeper" {
+			restore = g.lower(p, threads)
+		}
+	}
+	for _, p := range all {
+		if p.role == "device" {
+			if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const says = "the VM has no device until another process can be started"
+	for wait := patience.Of(soon); !strings.Contains(g.logged(t), says); {
+		select {
+		case <-g.exited:
+			t.Fatal("the keeper has ended")
+		case <-time.After(10 * time.Millisecond):
+		}
+		if wait.Over() {
+			t.Fatalf("want a line: %s", says)
+		}
+	}
+	time.Sleep(2 * time.Second) // it is tried again meanwhile
+	restore()
+	g.rights(t)
 }
 
 // byNobody has the device process run as a user who has no other processes.
