@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// Bounds of a fuzzer's inputs, and how many of them a device process gets: each ring that is new
-// takes descriptors of this process, and memory of the guest, until that ends.
+// Bounds of a fuzzer's inputs, for each of which the engine waits 10 seconds, and how many of them
+// a device process gets: each ring that is new takes descriptors of this process, and memory of the
+// guest, until that ends.
 const (
 	inputBytes   = 4096
-	inputSteps   = 100
+	inputSteps   = 40
 	inputsAGuest = 50
 )
 

@@ -8,7 +8,7 @@
  */
 
 #define INPUT_MOST	4096	/* bytes */
-#define INPUT_REQUESTS	100	/* of an input, at the most */
+#define INPUT_REQUESTS	50	/* of an input: the engine waits 10 seconds for it */
 #define INPUT_LINE	2048	/* bytes of what the kernel says at a time */
 
 /* What the first byte of an input says. */
