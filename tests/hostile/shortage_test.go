@@ -120,7 +120,12 @@ func byNobody(t *testing.T, c *exec.Cmd) {
 		t.Fatal(err)
 	}
 	c.Path = filepath.Join(t.TempDir(), filepath.Base(c.Path))
-	if err := os.WriteFile(c.Path, program, 0o755); err != nil {
+	// Nobody forks meanwhile: until it executes its program, a child would have the file open to
+	// write, and so it couldn't be executed.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(c.Path, program, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	c.Args[0] = c.Path
