@@ -23,8 +23,10 @@ func (g *rig) said(t testing.TB) (log []byte, found []string) {
 		t.Fatal(err)
 	}
 	found = panics.FindAllString(string(log), -1)
-	if len(found) > 0 {
-		t.Errorf("%d panics, want none: %q\n%s", len(found), found, tail(log, 6000))
+	if first := panics.FindIndex(log); first != nil {
+		from := max(0, first[0]-1000)
+		t.Errorf("%d panics, want none: %q\n%s", len(found), found,
+			log[from:min(len(log), from+20000)])
 	}
 	if len(log) > 1<<20 {
 		t.Errorf("the guest made the host log %d bytes, want at most %d", len(log), 1<<20)
@@ -75,5 +77,3 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
-
-func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }

@@ -182,10 +182,10 @@ func resources() []Deed {
 			takes(Light)
 			return ""
 		}),
-		taking("lines of log", false, func(*worker) string {
+		taking("lines of log", false, func(w *worker) string {
 			line := strings.Repeat("panic! ", 100) + "\n"
 			for range 20_000 {
-				fmt.Fprint(os.Stderr, line)
+				fmt.Fprint(w.log, line)
 			}
 			return ""
 		}),

@@ -106,7 +106,7 @@ func (m *mover) send(b []byte, files ...int) {
 // answer waits for the mover's answer. false: it has closed the connection, or doesn't answer.
 func (m *mover) answer() (value uint64, is bool) {
 	b := make([]byte, 64)
-	for end := time.Now().Add(30 * time.Second); ; {
+	for end := time.Now().Add(patience); ; {
 		left := unix.NsecToTimespec(max(0, time.Until(end).Nanoseconds()))
 		n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(m.fd), Events: unix.POLLIN}}, &left, nil)
 		if err == nil && n == 1 {
@@ -154,7 +154,7 @@ func (m *mover) record(flags, lent uint32, offset uint64, runs ...run) uint32 {
 
 // status waits for the first completion: notDone if the connection was closed, or none comes.
 func (m *mover) status() uint32 {
-	end := time.Now().Add(5 * time.Second)
+	end := time.Now().Add(patience)
 	for ; time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if atomic.LoadUint32(m.word(atCompletions)) != 0 {
 			return binary.LittleEndian.Uint32(m.ring[completionsAt+8:])
@@ -176,7 +176,7 @@ func (m *mover) closed() bool {
 
 // ends waits until the mover has closed the connection, and says so if it doesn't.
 func (m *mover) ends() string {
-	for end := time.Now().Add(5 * time.Second); !m.closed(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); !m.closed(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return "the mover keeps the connection"
 		}

@@ -92,6 +92,7 @@ type worker struct {
 	ram     []byte          // the same; nil: it may map no more than its own pages
 	page    []byte          // from Report on
 	in      chan received
+	log     *os.File // the host's log
 }
 
 type received struct {
@@ -104,8 +105,12 @@ type received struct {
 // what decides on what it maps. Do doesn't return.
 func Do(deed, fd int, confine func(cuda bool, control int) (listener int, err error)) {
 	d := Deeds()[deed]
-	control, err := handover.NewConn(os.NewFile(uintptr(fd), "control"))
-	w := &worker{control: control, in: make(chan received, 64)}
+	log, err := quiet()
+	var control *handover.Conn
+	if err == nil {
+		control, err = handover.NewConn(os.NewFile(uintptr(fd), "control"))
+	}
+	w := &worker{control: control, in: make(chan received, 64), log: log}
 	if err == nil {
 		control.WithFD(func(fd int) { w.fd = fd })
 		err = w.begin()
@@ -114,7 +119,7 @@ func Do(deed, fd int, confine func(cuda bool, control int) (listener int, err er
 		err = w.confine(func() (int, error) { return confine(d.CUDA, w.fd) }, d.Vouchers)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "taken over:", err)
+		fmt.Fprintln(log, "taken over:", err)
 		os.Exit(1)
 	}
 	if !d.Early {
@@ -127,6 +132,24 @@ func Do(deed, fd int, confine func(cuda bool, control int) (listener int, err er
 		end()
 	}
 	select {}
+}
+
+// quiet has what this process says as it crashes go nowhere: it may die of a deed, and a crash that
+// the log shows is another process's. It returns the log.
+func quiet() (log *os.File, err error) {
+	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return os.Stderr, err
+	}
+	defer nowhere.Close()
+	fd, err := unix.Dup(unix.Stderr)
+	if err != nil {
+		return os.Stderr, fmt.Errorf("keep the log: %w", err)
+	}
+	if err := unix.Dup3(int(nowhere.Fd()), unix.Stderr, 0); err != nil {
+		return os.Stderr, fmt.Errorf("put %s in place of the log: %w", os.DevNull, err)
+	}
+	return os.NewFile(uintptr(fd), "log"), nil
 }
 
 // begin takes what the first message brings.
@@ -222,9 +245,12 @@ func (w *worker) raw(b []byte, files ...int) error {
 	return unix.Sendmsg(w.fd, b, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
+// patience is how long a deed waits for others. On a busy machine they may take long.
+const patience = 30 * time.Second
+
 // await waits for a message of a kind.
 func (w *worker) await(k handover.Kind) (m *handover.Message, files []int) {
-	late := time.After(5 * time.Second)
+	late := time.After(patience)
 	for {
 		select {
 		case r := <-w.in:
