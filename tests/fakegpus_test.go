@@ -37,13 +37,13 @@ func fakeHost(t *testing.T) []string {
 		skip(t, "no C compiler: %v", err)
 	}
 	library, devices := t.TempDir(), t.TempDir()
-	r := command(t, time.Minute, root, "gcc", "-shared", "-fPIC", "-O1", "-Iguestdriver/include",
-		"-o", filepath.Join(library, "libcuda.so.1"),
+	r := command(t, time.Minute, root, "gcc", "-shared", "-fPIC", "-O1", "-DFAKE_DEVICES=3",
+		"-Iguestdriver/include", "-o", filepath.Join(library, "libcuda.so.1"),
 		"gpubackend/cuda/drivertest/testdata/fakecuda.c", "-lpthread")
 	if r.exit != 0 {
 		t.Fatal(r.stderr)
 	}
-	return []string{"env", "LD_LIBRARY_PATH=" + library, "FAKE_DEVICES=3", "unshare", "--mount",
+	return []string{"env", "LD_LIBRARY_PATH=" + library, "unshare", "--mount",
 		"sh", "-c", fakeDriver, devices}
 }
 
