@@ -60,7 +60,7 @@ func TestHotPlugSeveralGPUs(t *testing.T) {
 			return h.vms()[name].Figures.Counters["launches"] > 0
 		})
 		said := command(t, time.Minute, root, paracuda, "probe", "--arbiter", h.socket).stdout
-		told := regexp.MustCompile("VM " + name + `: has \d+ MiB of its 2 GPUs together`)
+		told := regexp.MustCompile("VM " + name + `: has \d+ MiB, \d+ MiB of its 2 GPUs together`)
 		if !told.MatchString(said) {
 			t.Errorf("probe doesn't tell of VM %s:\n%s", name, said)
 		}
