@@ -51,6 +51,7 @@ func New(listener int, p Policy, refused func(Mapping, error)) (*Decider, error)
 		unix.Close(listener)
 		return nil, err
 	}
+	runTogether(listener)
 	if err := unix.SetNonblock(listener, true); err != nil { // os.NewFile then polls it
 		unix.Close(listener)
 		return nil, fmt.Errorf("decide on mappings: %w", err)

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
 // The kernel's structures (seccomp.h).
@@ -30,6 +32,16 @@ type (
 		flags, from, number, givenFlags uint32
 	}
 )
+
+// syncWakeUp is SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP.
+const syncWakeUp = 1
+
+// runTogether has the kernel run who asks and who answers on one processor: only one of them runs
+// at a time, and no other processor has to be woken. An older kernel refuses, and wakes as usual.
+func runTogether(listener int) {
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), sandbox.SetListenerFlags,
+		syncWakeUp)
+}
 
 // request asks a listener something. The kernel reads and writes what p points to during the call,
 // and keeps nothing that points here.

@@ -31,6 +31,9 @@ const (
 	Arbiter                         // the process that shares the host's GPUs among VMs
 )
 
+// SetListenerFlags is SECCOMP_IOCTL_NOTIF_SET_FLAGS (Linux 6.6), which x/sys hasn't got.
+const SetListenerFlags = 0x40082104
+
 // A worker's descriptors from AskedFrom on stand for files of its guest's memory: it may only map
 // them, and only as the one who has the listener decides. There are AskedNumbers of them, and as
 // many for the same files where they are opened to be read only.

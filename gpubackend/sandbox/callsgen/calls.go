@@ -52,6 +52,7 @@ var (
 		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_RECV)},
 		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_SEND)},
 		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SECCOMP_IOCTL_NOTIF_ADDFD)},
+		seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(sandbox.SetListenerFlags)},
 	}
 	// lowCopies refuses copies of descriptors at the numbers of the guest's memory.
 	lowCopies = seccomp.And{
