@@ -164,14 +164,27 @@ func printGPUs(w io.Writer, kind string, p *probed) {
 		}
 		printXids(w, p.Xids, func(e *xid.Message) bool { return e.GPU == g.Place })
 		show.PrintTenants(w, func(name string) bool {
-			// Each VM has its own software GPUs.
-			return name == g.UUID || kind == gpuSoft && name == softName(i)
+			return name == g.UUID || kind == gpuSoft && softIsAt(name, i, len(p.GPUs))
 		}, p.VMs)
 	}
 	printGone(w, kind, p)
 	printXids(w, p.Xids, func(e *xid.Message) bool {
 		return !slices.ContainsFunc(p.GPUs, func(g hostgpus.GPU) bool { return g.Place == e.GPU })
 	})
+}
+
+// softIsAt says whether a VM's software GPU is told of at number i of those that are listed. Each
+// VM has its own ones: those beyond the list are told of at its end.
+func softIsAt(name string, i, listed int) bool {
+	if i < listed-1 {
+		return name == softName(i)
+	}
+	for k := range i {
+		if name == softName(k) {
+			return false
+		}
+	}
+	return true
 }
 
 // printGone prints the GPUs that VMs have, but that aren't there, or no more.

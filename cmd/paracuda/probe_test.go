@@ -48,8 +48,10 @@ func TestProbe(t *testing.T) {
 			Memory: map[string]uint64{"window": 9 << 20}, OnEach: []uint64{2 << 20, 7 << 20},
 			Faults: []link.Fault{{GPU: 1, Result: cudaabi.ErrorUnknown, Time: 60}},
 		}},
-		{Name: "s", GPUs: []link.GPU{{Name: "soft"}, {Name: "soft-1"}}, Figures: &link.Figures{
-			Memory: map[string]uint64{"window": 3 << 20}, OnEach: []uint64{1 << 20, 2 << 20}}},
+		{Name: "s", GPUs: []link.GPU{{Name: "soft"}, {Name: "soft-1"}, {Name: "soft-2"}},
+			Figures: &link.Figures{Memory: map[string]uint64{"window": 3 << 20},
+				OnEach: []uint64{1 << 20, 2 << 20, 0},
+				Faults: []link.Fault{{GPU: 2, Result: cudaabi.ErrorUnknown, Time: 60}}}},
 	}
 	xids := []xid.Message{
 		{GPU: pcie.Address{Bus: 0x65}, Number: 79, Text: "gone", Since: time.Minute},
@@ -73,8 +75,9 @@ func TestProbe(t *testing.T) {
 	const lines = a + ofB + ofC + b + log + ofA + ofB + ofCGone + gone
 	const allGone = "  a VM's GPU that isn't there: GPU-1\n" + ofB + ofC +
 		"  a VM's GPU that isn't there: GPU-2\n" + ofA + ofB + ofCGone + log + gone
-	const soft = a + "    VM s: has 1 MiB, 3 MiB of its 2 GPUs together\n" +
-		b + "    VM s: has 2 MiB, 3 MiB of its 2 GPUs together\n"
+	const soft = a + "    VM s: has 1 MiB, 3 MiB of its 3 GPUs together\n" +
+		b + "    VM s: has 2 MiB, 3 MiB of its 3 GPUs together\n" +
+		"      soft-2 is broken, or gone, since 1970-01-01 00:01:00: CUDA_ERROR_UNKNOWN (999)\n"
 	for _, tt := range []struct {
 		name       string
 		cuda, soft lister
