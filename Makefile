@@ -239,7 +239,7 @@ fuzz-short: ## fuzz each target with a number of inputs
 	scripts/fuzz 1000x $(FUZZ_SHORT:%=-%) $(FUZZ_WHOLE:%=-%)
 	scripts/fuzz 2000x $(FUZZ_SHORT)
 	scripts/fuzz 60x tests/FuzzDriver
-	scripts/fuzz 200x tests/hostile/FuzzGuest
+	scripts/fuzz 120x tests/hostile/FuzzGuest
 
 # On machines with little memory no VM runs at the same time as the linker. Elsewhere all run
 # together: the system tests first, which take longest, and one job more than there are processors,

@@ -5,6 +5,7 @@ package tests
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,14 +102,25 @@ func (g *staying) expect(line string, times int) {
 	}
 }
 
+// dial connects to a socket of QEMU's, which is there for a moment before QEMU listens.
+func (g *staying) dial(socket string) net.Conn {
+	g.t.Helper()
+	for w := patienceOf(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.Dial("unix", socket)
+		switch {
+		case err == nil:
+			return conn
+		case !errors.Is(err, syscall.ECONNREFUSED), len(g.gone) > 0, w.over():
+			g.t.Fatal(err)
+		}
+	}
+}
+
 // tell writes a word to the VM's console.
 func (g *staying) tell(word string) {
 	g.t.Helper()
 	if g.conn == nil {
-		conn, err := net.Dial("unix", g.line)
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		conn := g.dial(g.line)
 		g.conn = conn
 		go func() { _, _ = io.Copy(io.Discard, conn) }() // else the guest's output would block
 		g.t.Cleanup(func() { _ = conn.Close() })         // before that QEMU has to read all
@@ -124,16 +137,14 @@ func (g *staying) qmp(command string) string {
 // qmpWith is qmp with one string argument, or none.
 func (g *staying) qmpWith(command, name string, value ...string) string {
 	g.t.Helper()
-	conn, err := net.Dial("unix", g.socket)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	conn := g.dial(g.socket)
 	defer conn.Close()
 	ctx, cancel := withPatience(context.Background(), time.Minute)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	lines := bufio.NewReader(conn)
 	var answer string
+	var err error
 	for _, c := range []string{"", "qmp_capabilities", command} {
 		switch {
 		case c == command && name != "":
