@@ -150,11 +150,12 @@ func (t *Table) Serves(w *workers.Worker, err error) error {
 	return err
 }
 
-// Leave calls left if the worker still has its channel, which then goes to no other one.
+// Leave calls left if the worker still has its channel, which then goes to no other one. It doesn't
+// if the channel is being closed: nobody forgets its program after that.
 func (t *Table) Leave(w *workers.Worker, left func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := w.Channel(); i >= 0 && t.list[i].worker == w {
+	if i := w.Channel(); i >= 0 && t.list[i].worker == w && !w.Retired() {
 		w.Retire()
 		left()
 	}

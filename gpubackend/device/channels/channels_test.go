@@ -368,6 +368,33 @@ func TestSavedPrograms(t *testing.T) {
 	}
 }
 
+// TestNotSavedWhileClosed: the driver frees a channel's pages after CLOSE, so that nothing may go on
+// with them later.
+func TestNotSavedWhileClosed(t *testing.T) {
+	for name, end := range map[string]func(*rig){
+		"closed": func(r *rig) { r.Close(0) }, "all are killed": func(r *rig) { r.KillAll() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			let := make(chan struct{})
+			r := newRig(t)
+			r.script = func(*childtest.Child) { <-let }
+			r.start(0, 0)
+			w := r.serve(0)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				end(r)
+			}()
+			for !w.Retired() {
+				time.Sleep(time.Millisecond)
+			}
+			r.Leave(w, func() { t.Error("its program is saved") })
+			close(let)
+			<-ended
+		})
+	}
+}
+
 // TestNoQueueWithoutMemory starts.
 func TestNoQueueWithoutMemory(t *testing.T) {
 	r := newRig(t)
