@@ -2,7 +2,7 @@
 
 // Package hostuse tells how much of the host's memory a process has, as the kernel counts it. The
 // process has no say in that, but can have memory that isn't its own in the kernel's eyes: files in
-// memory that it doesn't map, and what the kernel keeps for it. Only a control group bounds those.
+// memory that it doesn't map, and what its sockets hold.
 //
 // # Who owns what
 //
@@ -20,7 +20,10 @@ import (
 
 // Bytes is how much a process has.
 type Bytes struct {
-	Private uint64 // that is no other process's, in memory or swapped out
+	// Private is no other process's, in memory or swapped out, with what the kernel keeps for it:
+	// its page tables and its threads. A process that reads addresses that nobody has written has
+	// page tables and nothing else.
+	Private uint64
 	Shared  uint64 // that it has mapped of memory that others can have, too
 }
 
@@ -62,28 +65,34 @@ func Of(pid int) (Bytes, error) {
 	return p.Read()
 }
 
+// thread is what the kernel has for one: 16 KiB of stack, and its own notes.
+const thread = 32 << 10
+
 // parse reads the lines of a status (proc(5)). The name in it is the process's choice, but is on a
-// line that begins otherwise.
+// line that begins otherwise. A kernel without huge pages says nothing of them.
 func parse(text []byte) (b Bytes, err error) {
-	of := map[string]*uint64{"RssAnon": &b.Private, "VmSwap": new(uint64), "RssShmem": &b.Shared}
-	found := 0
+	var anon, swap, tables, huge, threads uint64
+	of := map[string]*uint64{"RssAnon": &anon, "VmSwap": &swap, "RssShmem": &b.Shared,
+		"VmPTE": &tables, "HugetlbPages": &huge, "Threads": &threads}
+	need := map[string]bool{"RssAnon": true, "VmSwap": true, "RssShmem": true, "VmPTE": true}
 	for line := range bytes.Lines(text) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		to := of[string(name)]
 		if to == nil {
 			continue
 		}
-		kib, err := strconv.ParseUint(string(bytes.TrimSuffix(bytes.TrimSpace(value),
-			[]byte(" kB"))), 10, 53)
-		if err != nil {
+		n, is := bytes.CutSuffix(bytes.TrimSpace(value), []byte(" kB"))
+		if *to, err = strconv.ParseUint(string(n), 10, 50); err != nil {
 			return Bytes{}, fmt.Errorf("read a process's memory: %s: %w", name, err)
 		}
-		*to = kib << 10
-		found++
+		if is {
+			*to <<= 10
+		}
+		delete(need, string(name))
 	}
-	if found != len(of) { // it is about to end, and has given its memory back
+	if len(need) > 0 { // it is about to end, and has given its memory back
 		return Bytes{}, fmt.Errorf("read a process's memory: %w", os.ErrProcessDone)
 	}
-	b.Private += *of["VmSwap"]
+	b.Private = anon + swap + tables + huge + threads*thread
 	return b, nil
 }

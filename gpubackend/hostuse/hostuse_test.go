@@ -53,6 +53,46 @@ func TestOfOneself(t *testing.T) {
 	}
 }
 
+// TestTables: what the kernel has for a process counts, too: tables of pages that were only read,
+// of which each stands for no memory of the process's.
+func TestTables(t *testing.T) {
+	const (
+		many  = 4096
+		apart = 2 << 20 // for each a table of its own
+	)
+	p, err := Open(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	before, err := p.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := unix.Mmap(-1, 0, many*apart, unix.PROT_READ,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Madvise(b, unix.MADV_NOHUGEPAGE); err != nil {
+		t.Fatal(err)
+	}
+	sum := byte(0)
+	for i := 0; i < len(b); i += apart {
+		sum += b[i]
+	}
+	now, err := p.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more := int64(now.Private - before.Private); more < many*4096*3/4 || sum != 0 {
+		t.Errorf("%d bytes more", more)
+	}
+	if err := unix.Munmap(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestEnded: nothing is known of a process that has ended, whoever has its number now.
 func TestEnded(t *testing.T) {
 	c := exec.Command("sleep", "60")
@@ -80,10 +120,14 @@ func TestEnded(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Bytes{
 		"Name:\tRssAnon:\nRssAnon:\t     100 kB\nRssFile:\t 7 kB\nRssShmem:\t 3 kB\n" +
-			"VmSwap:\t 20 kB\n": {120 << 10, 3 << 10},
-		"Name:\tx\nState:\tZ (zombie)\n":           {},
-		"RssAnon:\t100 kB\nRssShmem:\t1 kB\n":      {},
-		"RssAnon:\tmany\nRssShmem:\t1\nVmSwap:1\n": {},
+			"VmPTE:\t 5 kB\nVmSwap:\t 20 kB\n": {125 << 10, 3 << 10},
+		"RssAnon:\t0 kB\nRssShmem:\t0 kB\nVmPTE:\t1 kB\nVmSwap:\t0 kB\n" +
+			"HugetlbPages:\t2048 kB\nThreads:\t3\n": {1<<10 + 2<<20 + 3*thread, 0},
+		"Name:\tx\nState:\tZ (zombie)\nThreads:\t1\n":              {},
+		"RssAnon:\t100 kB\nRssShmem:\t1 kB\nVmPTE:\t1 kB\n":        {},
+		"RssAnon:\tmany\nRssShmem:\t1\nVmPTE:\t1\nVmSwap:\t1\n":    {},
+		"RssAnon:\t-1 kB\nRssShmem:\t1\nVmPTE:\t1\nVmSwap:\t1\n":   {},
+		"RssAnon:\t1 kB\nRssShmem:\t1 kB\nVmSwap:\t1 kB\nThreads:": {},
 		"": {},
 	} {
 		if b, err := parse([]byte(text)); b != want || (err == nil) != (want != Bytes{}) {
