@@ -368,8 +368,8 @@ func TestSavedPrograms(t *testing.T) {
 	}
 }
 
-// TestNotSavedWhileClosed: the driver frees a channel's pages after CLOSE, so that nothing may go on
-// with them later.
+// TestNotSavedWhileClosed: the driver frees a channel's pages after CLOSE, so that nothing may go
+// on with them later.
 func TestNotSavedWhileClosed(t *testing.T) {
 	for name, end := range map[string]func(*rig){
 		"closed": func(r *rig) { r.Close(0) }, "all are killed": func(r *rig) { r.KillAll() },
