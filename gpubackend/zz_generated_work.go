@@ -41,6 +41,7 @@ func Setters() map[Op][]int {
 	return map[Op][]int{
 		OpCtxSetLimit:            {0},
 		OpCtxSetCacheConfig:      {},
+		OpCtxEnablePeerAccess:    {0},
 		OpFuncSetAttribute:       {0, 1},
 		OpKernelSetAttribute:     {0, 2, 3},
 		OpFuncSetCacheConfig:     {0},

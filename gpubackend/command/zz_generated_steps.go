@@ -302,6 +302,24 @@ func DecodeGraphLaunch(words []uint64, _ []byte) (c GraphLaunch, ok bool) {
 	return c, true
 }
 
+// PoolAccess is what PoolAccess is called with.
+type PoolAccess struct {
+	Device uint64
+	Of     uint64
+	Access uint64
+}
+
+// DecodePoolAccess reads its words. The handler checks what they mean.
+func DecodePoolAccess(words []uint64, _ []byte) (c PoolAccess, ok bool) {
+	if len(words) < 3 {
+		return c, false
+	}
+	c.Device = words[0]
+	c.Of = words[1]
+	c.Access = words[2]
+	return c, true
+}
+
 // TexObjectDestroy is what cuTexObjectDestroy is called with.
 type TexObjectDestroy struct {
 	TexObject uint64

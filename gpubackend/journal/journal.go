@@ -92,14 +92,19 @@ func (j *Journal) Add(e Executed, uses []uint64) {
 // gone.
 func (j *Journal) Set(key Key, e Executed, uses []uint64) {
 	e.Made = nil
+	j.Unset(key)
+	j.add(kept{Executed: e, uses: uses, key: key, setting: true})
+}
+
+// Unset drops the command that changed a setting: it is as at the beginning again.
+func (j *Journal) Unset(key Key) {
 	for i := range j.list {
 		if k := &j.list[i]; k.setting && k.key == key {
 			j.forget(k)
 			j.list = slices.Delete(j.list, i, i+1)
-			break
+			return
 		}
 	}
-	j.add(kept{Executed: e, uses: uses, key: key, setting: true})
 }
 
 func (j *Journal) add(k kept) {

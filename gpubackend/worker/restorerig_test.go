@@ -41,9 +41,15 @@ func freshOnSoft(t testing.TB) (r *rig, end func()) {
 // freshAt is freshOnSoft with its device memory somewhere else.
 func freshAt(t testing.TB, base uint64) (r *rig, end func()) {
 	t.Helper()
+	return freshWith(t, base, 1)
+}
+
+// freshWith is freshAt with several GPUs.
+func freshWith(t testing.TB, base uint64, gpus int) (r *rig, end func()) {
+	t.Helper()
 	r = newRig(t)
 	r.withQueue(t)
-	d := soft.New(soft.Options{Memory: 128 << 20, Base: base, Window: 1 << 30})
+	d := soft.New(soft.Options{Memory: 128 << 20, Base: base, Window: 1 << 30, GPUs: gpus})
 	r.equip(d)
 	r.objects, r.context = object.Table{}, 0
 	return r, func() {

@@ -33,10 +33,14 @@ var contextless = map[gpubackend.Op]bool{
 // words tell one setting from another, in addition to the command itself and the context.
 var setters = gpubackend.Setters()
 
+// undoers take back what a setter with the same key has set.
+var undoers = map[gpubackend.Op]gpubackend.Op{
+	gpubackend.OpCtxDisablePeerAccess: gpubackend.OpCtxEnablePeerAccess,
+}
+
 // refusers do things that aren't kept: from then on the objects can't be made again.
 var refusers = []gpubackend.Op{
 	gpubackend.OpDevicePrimaryCtxRelease, gpubackend.OpDevicePrimaryCtxReset,
 	gpubackend.OpModuleLoadManaged, gpubackend.OpLibraryLoadManaged,
 	gpubackend.OpStreamCopyAttributes,
-	gpubackend.OpCtxEnablePeerAccess, gpubackend.OpPoolAccess,
 }

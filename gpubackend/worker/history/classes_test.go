@@ -62,7 +62,7 @@ var working = []gpubackend.Op{
 // ending are commands that end what others have made, which are dropped with it.
 var ending = []gpubackend.Op{
 	gpubackend.OpCtxDestroy, gpubackend.OpModuleUnload, gpubackend.OpLibraryUnload,
-	gpubackend.OpStreamDestroy, gpubackend.OpEventDestroy, gpubackend.OpCtxDisablePeerAccess,
+	gpubackend.OpStreamDestroy, gpubackend.OpEventDestroy,
 	gpubackend.OpArrayDestroy, gpubackend.OpMipmappedArrayDestroy,
 }
 
@@ -99,7 +99,7 @@ var roomed = map[string][]gpubackend.Op{
 		gpubackend.OpMemPoolDestroy, gpubackend.OpPoolDefault, gpubackend.OpMemPoolSetAttribute,
 		gpubackend.OpMemPoolTrimTo, gpubackend.OpMemPoolExportToShareableHandle,
 		gpubackend.OpMemPoolImportFromShareableHandle, gpubackend.OpMemPoolExportPointer,
-		gpubackend.OpMemPoolImportPointer,
+		gpubackend.OpMemPoolImportPointer, gpubackend.OpPoolAccess,
 	},
 	"virtual memory": {
 		gpubackend.OpMemCreate, gpubackend.OpMemRelease, gpubackend.OpMemMap,
@@ -146,6 +146,9 @@ func classes() map[string][]gpubackend.Op {
 	for op := range setters {
 		all["setters"] = append(all["setters"], op)
 	}
+	for op := range undoers {
+		all["undoers"] = append(all["undoers"], op)
+	}
 	for what, list := range roomed {
 		all["roomed: "+what] = list
 	}
@@ -183,6 +186,11 @@ func TestClasses(t *testing.T) {
 	for op, key := range setters {
 		if len(key) > len(journal.Key{})-2 {
 			t.Errorf("%s has a key of %d words", op.Name(), len(key))
+		}
+	}
+	for op, undone := range undoers {
+		if seen[undone] != "setters" {
+			t.Errorf("%s takes back %s, which isn't kept", op.Name(), undone.Name())
 		}
 	}
 	for op := range contextless {

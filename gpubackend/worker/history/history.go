@@ -63,6 +63,9 @@ func (h *History) Steps() call.Steps {
 	for op := range setters {
 		steps[op] = h.set
 	}
+	for op := range undoers {
+		steps[op] = h.unset
+	}
 	for _, op := range refusers {
 		steps[op] = h.refuse
 	}
@@ -118,11 +121,25 @@ func (h *History) set(c *call.Call, run func(*call.Call) gpubackend.Result) gpub
 	case ofThread(c):
 		h.journal.Refuse("it has set an attribute of a thread's own stream")
 	default:
-		key := journal.Key{uint64(c.Op), c.Context}
-		for i, word := range setters[c.Op] {
-			key[2+i] = c.Word(word)
-		}
-		h.journal.Set(key, e, h.uses(c))
+		h.journal.Set(keyOf(c.Op, c), e, h.uses(c))
+	}
+	return result
+}
+
+// keyOf tells what a setter sets, by its own words or by those of the command that takes it back.
+func keyOf(setter gpubackend.Op, c *call.Call) journal.Key {
+	key := journal.Key{uint64(setter), c.Context}
+	for i, word := range setters[setter] {
+		key[2+i] = c.Word(word)
+	}
+	return key
+}
+
+// unset drops the command that has set what is taken back.
+func (h *History) unset(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	result := run(c)
+	if result == gpubackend.Success {
+		h.journal.Unset(keyOf(undoers[c.Op], c))
 	}
 	return result
 }

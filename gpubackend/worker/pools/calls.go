@@ -52,11 +52,12 @@ func (s *Pools) Handlers() call.Handlers {
 }
 
 // Steps are what this room does around the handlers of others: when these lack memory, pools give
-// up what they keep.
+// up what they keep, and access to pools is counted.
 func (s *Pools) Steps() call.Steps {
 	return call.Steps{
-		gpubackend.OpMemAlloc: call.Around(command.DecodeMemAlloc, s.allocatePlain),
-		gpubackend.OpMemFree:  call.Around(command.DecodeMemFree, s.freeAny),
+		gpubackend.OpMemAlloc:   call.Around(command.DecodeMemAlloc, s.allocatePlain),
+		gpubackend.OpMemFree:    call.Around(command.DecodeMemFree, s.freeAny),
+		gpubackend.OpPoolAccess: call.Around(command.DecodePoolAccess, s.giveAccess),
 	}
 }
 

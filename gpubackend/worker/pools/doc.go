@@ -11,6 +11,9 @@
 // goes back when something synchronises (Settle), and all that is idle when memory is short
 // (Empty).
 //
+// Other GPUs may be given a pool. To the device a pool is all memory of its GPU, so it is told of
+// the first pool of a GPU that another one is given, and when the last one is taken back.
+//
 // A pool goes to another process as a descriptor, where it is only a token: no memory is allocated
 // from it. Memory goes under the secret of an offer, in whole segments of the driver; a segment has
 // one offer, is mapped once by each process, and counts there once (share.go). All of that is made

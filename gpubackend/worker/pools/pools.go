@@ -26,6 +26,7 @@ type Driver interface {
 	MapShared(s gpubackend.Shared, fd int) (addr uint64, result gpubackend.Result)
 	TakeShared(addr uint64, s gpubackend.Shared, fd int) gpubackend.Result
 	UnmapShared(addr uint64) gpubackend.Result
+	PoolAccess(device, of, access uint64) gpubackend.Result
 	Capturing
 }
 
@@ -67,6 +68,7 @@ type Pools struct {
 	defaults map[uint64]uint64      // device to the handle of its default pool
 	live     map[uint64]*allocation // by address
 	loose    []*allocation          // ordinary memory that was freed in a stream
+	access   map[reach]uint64       // how many pools
 	shares   shares
 }
 
@@ -74,6 +76,7 @@ type Pools struct {
 func New(c Config) *Pools {
 	return &Pools{
 		Config: c, defaults: map[uint64]uint64{}, live: map[uint64]*allocation{},
+		access: map[reach]uint64{},
 		shares: shares{
 			offered:  map[uint64]*offeredSegment{},
 			mapped:   map[offers.Secret]*mappedSegment{},

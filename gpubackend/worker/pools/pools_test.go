@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
@@ -29,6 +30,7 @@ type fakeDriver struct {
 	event  gpubackend.Event
 	ready  gpubackend.Result
 	mapped []uint64
+	access []command.PoolAccess // that was given and taken back
 }
 
 func (d *fakeDriver) SetCurrent(gpubackend.Context) gpubackend.Result { return gpubackend.Success }
@@ -104,6 +106,15 @@ func (d *fakeDriver) UnmapShared(addr uint64) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	d.mapped = slices.Delete(d.mapped, i, i+1)
+	return gpubackend.Success
+}
+
+// PoolAccess knows four GPUs.
+func (d *fakeDriver) PoolAccess(device, of, access uint64) gpubackend.Result {
+	if device > 3 || of > 3 || device == of {
+		return gpubackend.InvalidDevice
+	}
+	d.access = append(d.access, command.PoolAccess{Device: device, Of: of, Access: access})
 	return gpubackend.Success
 }
 

@@ -16,6 +16,7 @@ type Saved struct {
 	Defaults map[uint64]uint64 // device to the handle of its default pool
 	Memory   []SavedMemory
 	Mapped   []SavedImport `json:",omitempty"`
+	Access   []SavedReach  `json:",omitempty"`
 }
 
 // SavedPool is a pool, or a place where one was: then it has no attributes.
@@ -45,7 +46,8 @@ var (
 
 // Save returns all of that. All work must be done.
 func (s *Pools) Save() (*Saved, error) {
-	saved := &Saved{Defaults: s.defaults, Mapped: s.shares.saved()}
+	saved := &Saved{Defaults: s.defaults, Mapped: s.shares.saved(),
+		Access: s.savedAccess()}
 	numbers := map[*pool]int{nil: -1}
 	handles := map[uint64]uint64{}
 	for h, i := range s.Objects.All(object.Pool) {
@@ -101,6 +103,9 @@ func (s *Pools) Restore(saved *Saved, next func(handle uint64) error) error {
 			return fmt.Errorf("%w: %#x is none", errSaved, h)
 		}
 		s.defaults[device] = h
+	}
+	if err := s.restoreAccess(saved.Access); err != nil {
+		return err
 	}
 	for i := range saved.Memory {
 		if err := s.restoreMemory(&saved.Memory[i]); err != nil {
