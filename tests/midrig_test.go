@@ -44,14 +44,14 @@ type frame struct {
 	outcome
 }
 
-// newMidRig boots a VM. The caller has to end it, as several tests use it in turn.
-func newMidRig(t *testing.T, vm frontEnd, seed uint64) *midRig {
+// newMidRig boots a VM with these GPUs. The caller has to end it, as several tests use it in turn.
+func newMidRig(t *testing.T, vm frontEnd, seed uint64, gpus string) *midRig {
 	t.Helper()
 	dir := t.TempDir()
 	m := &midRig{T: t, vm: vm, rand: rand.New(rand.NewPCG(seed, 0)), dir: dir,
 		control: filepath.Join(dir, "control"), frames: make(chan frame, 16),
 		errors: &strings.Builder{}, ended: make(chan struct{})}
-	m.run = exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--control", m.control,
+	m.run = exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", gpus, "--control", m.control,
 		"--set", "stop-grace=1s", "--", runner, "/dev/stdin")
 	m.run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	m.run.Stderr, m.run.WaitDelay, m.run.Dir = m.errors, 10*time.Second, root

@@ -17,26 +17,35 @@ import (
 // TestProgramsSuspended runs programs while their VM is suspended and resumed at random moments, in
 // the host's memory and to files. The results must be right. By day it runs a few programs, at
 // night all (make suspend-programs). PARACUDA_SEED repeats a choice, PARACUDA_ONLY names programs.
+// Those that need two GPUs have a VM of their own; by day that is one, in User Mode Linux.
 func TestProgramsSuspended(t *testing.T) {
 	t.Parallel()
 	seed := seedOf(t)
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		chosen := toSuspend(t, vm, rand.New(rand.NewPCG(seed, uint64(len(vm.name)))))
-		fmt.Printf("%s: PARACUDA_SEED=%d: %s\n", t.Name(), seed, idsOf(chosen))
-		var m *midRig
-		for _, p := range chosen {
-			if m == nil {
-				m = newMidRig(t, vm, seed)
-			}
-			if !t.Run(p.id(), func(t *testing.T) { m.of(t).suspends(p) }) {
-				m.end() // the VM may be suspended, so the next program gets another one
-				m = nil
-			}
-		}
-		if m != nil {
-			m.of(t).end()
-		}
+		random := rand.New(rand.NewPCG(seed, uint64(len(vm.name))))
+		one, two := toSuspend(t, vm, random)
+		fmt.Printf("%s: PARACUDA_SEED=%d: %s\n", t.Name(), seed, idsOf(append(one, two...)))
+		suspendEach(t, vm, seed, "soft", one)
+		suspendEach(t, vm, seed, "soft:2", two)
 	})
+}
+
+// suspendEach runs programs in a VM with these GPUs, which is suspended meanwhile.
+func suspendEach(t *testing.T, vm frontEnd, seed uint64, gpus string, chosen []program) {
+	t.Helper()
+	var m *midRig
+	for _, p := range chosen {
+		if m == nil {
+			m = newMidRig(t, vm, seed, gpus)
+		}
+		if !t.Run(p.id(), func(t *testing.T) { m.of(t).suspends(p) }) {
+			m.end() // the VM may be suspended, so the next program gets another one
+			m = nil
+		}
+	}
+	if m != nil {
+		m.of(t).end()
+	}
 }
 
 // seedOf is the seed of random choices: PARACUDA_SEED, or the time.
@@ -50,25 +59,42 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// suspendedByDay is how many programs are suspended in each front end by day.
+// suspendedByDay is how many programs that need one GPU are suspended in each front end by day.
 const suspendedByDay = 5
 
-// toSuspend are the programs that a VM runs: all at night, and by day some that don't take long.
-func toSuspend(t *testing.T, vm frontEnd, random *rand.Rand) []program {
+// toSuspend are the programs that a VM with one GPU runs, and those that need two: all at night,
+// and by day some that don't take long.
+func toSuspend(t *testing.T, vm frontEnd, random *rand.Rand) (one, two []program) {
 	t.Helper()
 	slow := func(p program) bool { return p.has("slow") || p.has("uml") || p.has("qemu") }
 	all := slices.DeleteFunc(readPrograms(t), func(p program) bool {
-		return p.has("gpu") || p.has("older") || p.has("two") || !atNight && slow(p)
+		return p.has("gpu") || p.has("older") || p.has("apart") || !atNight && slow(p)
 	})
-	if only := os.Getenv("PARACUDA_ONLY"); only != "" {
-		return slices.DeleteFunc(all,
+	only := os.Getenv("PARACUDA_ONLY")
+	if only != "" {
+		all = slices.DeleteFunc(all,
 			func(p program) bool { return !slices.Contains(strings.Split(only, ","), p.id()) })
 	}
-	if atNight {
-		return all
+	for _, p := range all {
+		if p.has("two") {
+			two = append(two, p)
+		} else {
+			one = append(one, p)
+		}
 	}
+	if only != "" || atNight {
+		return one, two
+	}
+	if vm.name != "uml" {
+		two = nil
+	}
+	return some(one, suspendedByDay, random), some(two, 1, random)
+}
+
+// some are n of the programs, or all if there are fewer.
+func some(all []program, n int, random *rand.Rand) []program {
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:suspendedByDay]
+	return all[:min(n, len(all))]
 }
 
 func idsOf(all []program) string {
