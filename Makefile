@@ -214,7 +214,7 @@ stress-faults: build ## kill and stop processes of VMs at random moments, a thou
 		-run 'TestFaultsAtAnyMoment$$' .
 
 stress-suspends: build ## suspend and resume a VM whose program computes, a thousand times
-	PARACUDA_SUSPENDS=1000 $(GO) test -C tests -count=1 -timeout 3h -v \
+	PARACUDA_SUSPENDS=1000 PARACUDA_VM=uml $(GO) test -C tests -count=1 -timeout 3h -v \
 		-run 'TestManySuspends$$' .
 
 suspend-programs: build ## suspend and resume VMs in the middle of each test program

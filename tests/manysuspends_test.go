@@ -35,46 +35,48 @@ const growth = 24 << 10
 // program computes and compares. Nothing is lost, and neither descriptors nor memory nor processes
 // grow.
 func TestManySuspends(t *testing.T) {
-	boots(t)
-	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, "keeps"), "0")
-	rounds, dir := suspends(t), t.TempDir()
-	round := func(i int) {
-		file := filepath.Join(dir, "state")
-		to, from := []string{"suspend"}, []string{"resume"}
-		if i%5 == 4 {
-			to, from = append(to, "--to", file), append(from, "--from", file)
+	t.Parallel()
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
+		r := startKeptOf(t, vm, filepath.Join(programs, "keeps"), "0")
+		rounds, dir := suspends(t), t.TempDir()
+		round := func(i int) {
+			file := filepath.Join(dir, "state")
+			to, from := []string{"suspend"}, []string{"resume"}
+			if i%5 == 4 {
+				to, from = append(to, "--to", file), append(from, "--from", file)
+			}
+			r.must(t, to[0], to[1:]...)
+			r.must(t, from[0], from[1:]...)
+			_ = os.Remove(file)
+			if i%5 == 3 {
+				r.goesOn(t, fmt.Sprintf("round %d", i))
+			}
 		}
-		r.must(t, to[0], to[1:]...)
-		r.must(t, from[0], from[1:]...)
-		_ = os.Remove(file)
-		if i%5 == 3 {
-			r.goesOn(t, fmt.Sprintf("round %d", i))
+		for i := range min(rounds, 20) {
+			round(i)
 		}
-	}
-	for i := range min(rounds, 20) {
-		round(i)
-	}
-	_, most := r.bounds(t)
-	before := r.memory(t)
-	for i := range rounds {
-		round(i)
-	}
-	r.goesOn(t, "at the end")
-	least, _ := r.bounds(t)
-	for what, n := range least {
-		if n > most[what] {
-			t.Errorf("%s: at least %d after the rounds, before at most %d", what, n,
-				most[what])
+		_, most := r.bounds(t)
+		before := r.memory(t)
+		for i := range rounds {
+			round(i)
 		}
-	}
-	after := r.memory(t)
-	for role, kib := range after {
-		if kib > before[role]+growth {
-			t.Errorf("the %s had %d KiB, and has %d after the rounds: want at most %d more", role,
-				before[role], kib, growth)
+		r.goesOn(t, "at the end")
+		least, _ := r.bounds(t)
+		for what, n := range least {
+			if n > most[what] {
+				t.Errorf("%s: at least %d after the rounds, before at most %d", what, n,
+					most[what])
+			}
 		}
-	}
-	t.Logf("%d rounds; KiB before %v, after %v; %v", rounds, before, after, least)
+		after := r.memory(t)
+		for role, kib := range after {
+			if kib > before[role]+growth {
+				t.Errorf("the %s had %d KiB, and has %d after the rounds: want at most %d more",
+					role, before[role], kib, growth)
+			}
+		}
+		t.Logf("%d rounds; KiB before %v, after %v; %v", rounds, before, after, least)
+	})
 }
 
 // memory is the anonymous memory, in KiB, of the largest process of each role. It is the least of

@@ -280,14 +280,16 @@ func (p *policyRig) damaged(t *testing.T, file string) {
 // killed in the middle of a change, the VM is in one of the two states, and can be brought to the
 // other.
 func TestInAFileThroughDeviceProcesses(t *testing.T) {
-	boots(t)
-	inAFileThroughDeviceProcesses(t, "keeps")
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		inAFileThroughDeviceProcesses(t, vm, "keeps")
+	})
 }
 
 // inAFileThroughDeviceProcesses does so while a program computes.
-func inAFileThroughDeviceProcesses(t *testing.T, program string) {
+func inAFileThroughDeviceProcesses(t *testing.T, vm frontEnd, program string) {
 	t.Helper()
-	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, program), "0")
+	r := startKeptOf(t, vm, filepath.Join(programs, program), "0")
 	file, n := "", 0
 	inFile := func() bool {
 		var a *admin.Answer
@@ -316,7 +318,7 @@ func inAFileThroughDeviceProcesses(t *testing.T, program string) {
 	r.must(t, "resume", "--from", file)
 	r.goesOn(t, "from the file")
 	seen := map[string]int{}
-	for range keptRounds(t, 8) {
+	for range keptRoundsIn(t, vm, 8, 2) {
 		words, was := []string{"resume", "--from", file}, inFile()
 		if !was {
 			to()

@@ -55,22 +55,24 @@ func TestFixedSuspended(t *testing.T) {
 // TestFailedSuspended suspends and resumes a VM, in memory and to a file in turn, while a program
 // whose context has failed is told so again and again, and another one computes.
 func TestFailedSuspended(t *testing.T) {
-	boots(t)
-	p := startPolicyRigOf(t, frontEnds[0], "bash", "-c", togetherScript, "bash",
-		filepath.Join(programs, "keeps"), filepath.Join(programs, "keepsfailed"))
-	file := filepath.Join(t.TempDir(), "state")
-	for range times(3, 20) {
-		p.allGoOn(t, 2)
-		p.suspend(t)
-		p.must(t, "resume")
-		p.allGoOn(t, 2)
-		p.must(t, "suspend", "--to", file)
-		if a := p.answer(t); len(a.Programs) != 0 || !a.State.Saved {
-			t.Fatalf("%+v, %+v, want no program, saved", a.Programs, a.State)
+	t.Parallel()
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
+		p := startPolicyRigOf(t, vm, "bash", "-c", togetherScript, "bash",
+			filepath.Join(programs, "keeps"), filepath.Join(programs, "keepsfailed"))
+		file := filepath.Join(t.TempDir(), "state")
+		for range times(3, 20) {
+			p.allGoOn(t, 2)
+			p.suspend(t)
+			p.must(t, "resume")
+			p.allGoOn(t, 2)
+			p.must(t, "suspend", "--to", file)
+			if a := p.answer(t); len(a.Programs) != 0 || !a.State.Saved {
+				t.Fatalf("%+v, %+v, want no program, saved", a.Programs, a.State)
+			}
+			p.must(t, "resume", "--from", file)
 		}
-		p.must(t, "resume", "--from", file)
-	}
-	p.allGoOn(t, 2)
+		p.allGoOn(t, 2)
+	})
 }
 
 // staysHere fails unless suspending to a file is refused with all the reasons.

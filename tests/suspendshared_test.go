@@ -32,6 +32,8 @@ func TestSharedSuspendedToAFile(t *testing.T) {
 // TestSharedThroughDeviceProcesses does the same, and kills and replaces the device process
 // meanwhile.
 func TestSharedThroughDeviceProcesses(t *testing.T) {
-	boots(t)
-	inAFileThroughDeviceProcesses(t, "keepsshared")
+	t.Parallel()
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
+		inAFileThroughDeviceProcesses(t, vm, "keepsshared")
+	})
 }
