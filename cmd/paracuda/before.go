@@ -70,13 +70,26 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	return b, nil
 }
 
-// understood returns an error if the VM's driver speaks another version of the protocol.
+// understood returns an error if the VM's driver, or its workers and the process that starts them,
+// speak another version of their protocol. Nothing has been changed then: the program that has
+// served the VM can go on.
 func understood(f *remains.Facts) error {
-	if f == nil || f.Protocol == 0 || f.Protocol == wire.Version {
+	if f == nil {
 		return nil
 	}
-	return fmt.Errorf("take over from the device process before: its VM's driver speaks "+
-		"version %d of the protocol, and this program %d", f.Protocol, wire.Version)
+	for _, p := range []struct {
+		who, what string
+		is, mine  uint32
+	}{
+		{"driver speaks", "the protocol", f.Protocol, wire.Version},
+		{"workers speak", "the protocol between processes", f.Between, handover.Protocol},
+	} {
+		if p.is != 0 && p.is != p.mine {
+			return fmt.Errorf("take over from the device process before: its VM's %s version %d "+
+				"of %s, and this program %d", p.who, p.is, p.what, p.mine)
+		}
+	}
+	return nil
 }
 
 // left says that the process ends before it serves: what was left stays with the keeper, for
@@ -172,6 +185,7 @@ func (b *before) ordered() bool   { return b.facts != nil && b.facts.Ordered }
 // ready says that front ends can connect.
 func (b *before) ready() error {
 	b.serves = true
+	b.remains.Serves()
 	return b.session.ready()
 }
 

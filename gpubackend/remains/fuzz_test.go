@@ -18,7 +18,9 @@ func FuzzFacts(f *testing.F) {
 	pages := all
 	pages.Vouchers = 1 << 33
 	f.Add(pages.append(nil))
-	f.Add((&Facts{Vouchers: 4096}).append(nil))
+	f.Add((&Facts{Vouchers: 4096, Between: 5}).append(nil))
+	f.Add([]byte("\x02\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00" +
+		"\x04\x00\x00\x00a=b\n"))
 	f.Add((&Facts{Settings: []string{"a=b"}}).append(nil))
 	f.Add([]byte("\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00a=b\n"))
 	f.Add(bytes.Replace(all.append(nil), []byte("\x04\x00\x00\x00file"),

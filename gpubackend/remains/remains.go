@@ -6,13 +6,15 @@
 //
 // # Facts
 //
-// They are in a checkpoint, little-endian: u32 version (2), u32 generation, u32 sequence of the
+// They are in a checkpoint, little-endian: u32 version (5), u32 generation, u32 sequence of the
 // settings, u32 flags (1: the VM is suspended, 2: by an arbiter's order), u32 version of the
-// protocol with the guest's driver, then a line "KEY=VALUE\n" for each setting that was changed
-// while the VM ran. Version 1 had neither flags nor protocol. Version 3 is for a VM that is
-// suspended to a file: before the lines it has a u32, the number of bytes that say which file, and
-// these bytes. Version 4 is for a driver that vouches for pages: before that u32, which may be 0,
-// it has an u64, where it does.
+// protocol with the guest's driver, u64 where that vouches for pages, u32 version of the protocol
+// between processes, u32 number of bytes that say to which file the VM is suspended, and these
+// bytes, then a line "KEY=VALUE\n" for each setting that was changed while the VM ran.
+//
+// Earlier versions of this program left facts of other versions, which are read, too: 4 has no
+// version of the protocol between processes, 3 nor the u64, 2 nor the bytes with their number, and
+// 1 neither flags nor protocol.
 //
 // # Trust
 //
@@ -26,6 +28,7 @@
 package remains
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -117,16 +120,17 @@ func Pidfd(number int) Purpose { return pidfds + Purpose(number) }
 var ErrFacts = errors.New("bad facts of a process before this one")
 
 const (
-	version     = 2
-	withFile    = 3 // of a VM whose programs are in a file
-	withPages   = 4 // of one whose driver vouches for pages
-	headBytes   = 20
-	fileBytes   = 4        // before the bytes that say which file
-	maxFile     = 64 << 10 // of that
-	flagsAt     = 12       // where the head of version 1 ended
+	version     = 5
+	withoutFile = 2
+	withFile    = 3
+	withPages   = 4
+	flagsAt     = 12 // where the head of version 1 ended
 	protocolAt  = 16
-	addressAt   = headBytes // of version 4
-	addrBytes   = 8
+	addressAt   = 20 // where that of version 2 ended
+	betweenAt   = 28
+	headBytes   = 36
+	fileBytes   = 4        // before the bytes that say which file: the head's end from version 3 on
+	maxFile     = 64 << 10 // of that
 	maxText     = 32 << 10
 	maxSettings = 256
 )
@@ -139,6 +143,7 @@ type Facts struct {
 	Ordered    bool     // an arbiter has ordered it to be, or is about to order the reverse
 	Protocol   uint32   // version of the protocol with the driver; 0: not noted
 	Vouchers   uint64   // where the driver vouches for pages; 0: nowhere
+	Between    uint32   // version of the protocol with the children; 0: not noted
 	InFile     []byte   // in which file the VM's programs are, for its reader; nil: in none
 	Settings   []string // KEY=VALUE, that were changed
 }
@@ -167,6 +172,8 @@ type Remains struct {
 	file  *checkpoint.File
 	facts Facts
 	err   error
+	other []uint32 // numbers of no place that this version has
+	early bool     // the file is another version's, and stays that until this process serves
 }
 
 // New takes what the process before this one has left, if there was one: its facts, or nil.
@@ -177,7 +184,7 @@ func New(store Store, left map[uint32]int) (*Remains, *Facts, error) {
 			r.left[p] = fd
 		} else {
 			handover.CloseFiles([]int{fd})
-			_ = store.DropOwn(number)
+			r.other = append(r.other, number)
 		}
 	}
 	var err error
@@ -201,32 +208,46 @@ func New(store Store, left map[uint32]int) (*Remains, *Facts, error) {
 		r.Close()
 		return nil, nil, fmt.Errorf("take over from the process before: %w", err)
 	}
-	if r.file.Room() < room {
-		err = r.replace()
-	}
-	if err != nil {
-		r.Close()
-		return nil, nil, err
-	}
+	r.early = r.file.Room() < room || binary.LittleEndian.Uint32(state) != version
 	f := r.facts
 	return r, &f, nil
 }
 
 // room is the greatest length of facts.
-const room = headBytes + addrBytes + fileBytes + maxFile + maxText
+const room = headBytes + maxFile + maxText
 
 func (r *Remains) create() (err error) {
 	if r.file, err = checkpoint.Create(room); err != nil {
 		return err
 	}
-	r.facts.Protocol = wire.Version
+	r.facts.Protocol, r.facts.Between = wire.Version, handover.Protocol
 	if err := r.file.Write(r.facts.append(nil)); err != nil {
 		return err
 	}
 	return r.store.KeepOwn(uint32(facts), r.file.FD())
 }
 
-// replace replaces a checkpoint of an earlier version, which has less room.
+// Serves says that this process serves the VM. Until then all stays as another version has left it,
+// which goes on if this one can't.
+func (r *Remains) Serves() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, number := range r.other {
+		errs = append(errs, r.store.DropOwn(number))
+	}
+	r.other = nil
+	if r.early {
+		r.early = false
+		errs = append(errs, r.replace())
+	}
+	r.err = cmp.Or(r.err, errors.Join(errs...))
+}
+
+// replace replaces another version's file.
 func (r *Remains) replace() error {
 	before := r.file
 	defer before.Close()
@@ -242,22 +263,13 @@ func (r *Remains) replace() error {
 }
 
 func (f *Facts) append(b []byte) []byte {
-	number := uint32(version)
-	switch {
-	case f.Vouchers != 0:
-		number = withPages
-	case f.InFile != nil:
-		number = withFile
+	little := binary.LittleEndian
+	for _, v := range []uint32{version, f.Generation, f.Sequence, f.flags(), f.Protocol} {
+		b = little.AppendUint32(b, v)
 	}
-	for _, v := range []uint32{number, f.Generation, f.Sequence, f.flags(), f.Protocol} {
-		b = binary.LittleEndian.AppendUint32(b, v)
-	}
-	if number == withPages {
-		b = binary.LittleEndian.AppendUint64(b, f.Vouchers)
-	}
-	if number != version {
-		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(f.InFile))), f.InFile...)
-	}
+	b = little.AppendUint64(b, f.Vouchers)
+	b = little.AppendUint32(b, f.Between)
+	b = append(little.AppendUint32(b, uint32(len(f.InFile))), f.InFile...)
 	for _, s := range f.Settings {
 		b = append(append(b, s...), '\n')
 	}
@@ -266,23 +278,31 @@ func (f *Facts) append(b []byte) []byte {
 
 // parse is the inverse, for facts that may be any bytes.
 func (f *Facts) parse(b []byte) error {
-	head, file, ok := headOf(b)
-	if !ok || len(b)-head > maxText {
+	head, ok := headOf(b)
+	var after int
+	if ok {
+		f.InFile, after, ok = fileOf(b, head)
+	}
+	if !ok || len(b)-after > maxText {
 		return fmt.Errorf("%w: %d bytes, or not of version %d", ErrFacts, len(b), version)
 	}
-	f.InFile = file
-	f.Vouchers = vouchersOf(b)
-	f.Generation = binary.LittleEndian.Uint32(b[4:])
-	f.Sequence = binary.LittleEndian.Uint32(b[8:])
-	if head >= headBytes {
-		flags := binary.LittleEndian.Uint32(b[flagsAt:])
+	little := binary.LittleEndian
+	f.Generation, f.Sequence = little.Uint32(b[4:]), little.Uint32(b[8:])
+	if head > flagsAt {
+		flags := little.Uint32(b[flagsAt:])
 		if flags&^(flagSuspended|flagOrdered) != 0 {
 			return fmt.Errorf("%w: flags %#x", ErrFacts, flags)
 		}
-		f.Protocol = binary.LittleEndian.Uint32(b[protocolAt:])
 		f.Suspended, f.Ordered = flags&flagSuspended != 0, flags&flagOrdered != 0
+		f.Protocol = little.Uint32(b[protocolAt:])
 	}
-	text := string(b[head:])
+	if head >= betweenAt+fileBytes {
+		f.Vouchers = little.Uint64(b[addressAt:])
+	}
+	if head == headBytes {
+		f.Between = little.Uint32(b[betweenAt:])
+	}
+	text := string(b[after:])
 	if text == "" {
 		return nil
 	}
@@ -293,42 +313,27 @@ func (f *Facts) parse(b []byte) error {
 	return nil
 }
 
-// headOf returns how many bytes come before the settings, and how many of these say which file;
-// false: these aren't facts.
-func headOf(b []byte) (head int, file []byte, ok bool) {
+// headOf returns how many bytes the head has, as its version says; false: these aren't facts.
+func headOf(b []byte) (head int, ok bool) {
 	if len(b) < flagsAt {
-		return 0, nil, false
+		return 0, false
 	}
-	v := binary.LittleEndian.Uint32(b)
-	switch {
-	case v == 1:
-		return flagsAt, nil, true
-	case v == version && len(b) >= headBytes:
-		return headBytes, nil, true
-	case v == withPages && len(b) >= headBytes+addrBytes+fileBytes:
-		head = headBytes + addrBytes + fileBytes
-	case v == withFile && len(b) >= headBytes+fileBytes:
-		head = headBytes + fileBytes
-	default:
-		return 0, nil, false
-	}
-	n := binary.LittleEndian.Uint32(b[head-fileBytes:])
-	if n == 0 && v == withPages {
-		return head, nil, true
-	}
-	if n == 0 || n > maxFile || int(n) > len(b)-head {
-		return 0, nil, false
-	}
-	file = append(file, b[head:head+int(n)]...)
-	return head + int(n), file, true
+	head, ok = map[uint32]int{1: flagsAt, withoutFile: addressAt, withFile: addressAt + fileBytes,
+		withPages: betweenAt + fileBytes, version: headBytes}[binary.LittleEndian.Uint32(b)]
+	return head, ok && len(b) >= head
 }
 
-// vouchersOf is where a driver vouches for pages, as the facts b say.
-func vouchersOf(b []byte) uint64 {
-	if binary.LittleEndian.Uint32(b) != withPages {
-		return 0
+// fileOf returns the bytes that say which file, if there are some, and where they end.
+func fileOf(b []byte, head int) (file []byte, after int, ok bool) {
+	if head <= addressAt {
+		return nil, head, true
 	}
-	return binary.LittleEndian.Uint64(b[addressAt:])
+	n := binary.LittleEndian.Uint32(b[head-fileBytes:])
+	if n > maxFile || int(n) > len(b)-head {
+		return nil, 0, false
+	}
+	after = head + int(n)
+	return append(file, b[head:after]...), after, n > 0 || head > addressAt+fileBytes
 }
 
 // Note changes the facts. If it fails, Err says why.
@@ -339,7 +344,7 @@ func (r *Remains) Note(change func(*Facts)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.facts)
-	if r.file != nil && r.err == nil {
+	if r.file != nil && r.err == nil && !r.early {
 		r.err = r.file.Write(r.facts.append(nil))
 	}
 }

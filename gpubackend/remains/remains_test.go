@@ -3,6 +3,7 @@
 package remains
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/checkpoint"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/keeper/keepertest"
 	"github.com/paracuda/paracuda/gpubackend/resumption"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -87,21 +89,76 @@ func TestNextProcessFindsWhatWasLeft(t *testing.T) {
 	}
 }
 
+// TestNothingChangesBeforeItServes: what another version has left stays as it was, until this one
+// serves the VM.
+func TestNothingChangesBeforeItServes(t *testing.T) {
+	t.Parallel()
+	s := keepertest.Store{}
+	defer s.Close()
+	file, err := checkpoint.Create(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	earlier := []byte("\x01\x00\x00\x00\x07\x00\x00\x00\x03\x00\x00\x00")
+	if err := file.Write(earlier); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.KeepOwn(uint32(facts), file.FD())
+	_ = s.KeepOwn(uint32(end), file.FD()) // for a later version
+	isLeft := func(want bool) {
+		t.Helper()
+		left := s.Given(t)
+		_, is := left[uint32(end)]
+		kept, state, err := checkpoint.Open(left[uint32(facts)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = kept.Close()
+		if is {
+			handover.CloseFiles([]int{left[uint32(end)]})
+		}
+		if is != want || bytes.Equal(state, earlier) != want {
+			t.Errorf("a place of another version's is kept: %t, facts % x, want it as it was: %t",
+				is, state, want)
+		}
+	}
+	r, _, err := New(s, s.Given(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Changed("a=1")
+	isLeft(true)
+	r.Serves()
+	if err := r.Err(); err != nil {
+		t.Error(err)
+	}
+	isLeft(false)
+	r.Close()
+	again, f, err := New(s, s.Given(t))
+	if err != nil || f.Generation != 7 || !slices.Equal(f.Settings, []string{"a=1"}) {
+		t.Errorf("the next process finds %+v, %v", f, err)
+	}
+	again.Close()
+}
+
 // TestBadFacts: facts that are cut short, malformed or out of bounds are refused.
 func TestBadFacts(t *testing.T) {
 	t.Parallel()
 	good := string((&Facts{Generation: 1, Sequence: 2, Settings: []string{"a=1"}}).append(nil))
 	for what, state := range map[string]string{
-		"nothing": "", "short": good[:19], "version 4": "\x04" + good[1:],
-		"no file":         "\x03" + good[1:20] + "\x00\x00\x00\x00" + good[20:],
-		"short of a file": "\x03" + good[1:20] + "\x05\x00\x00\x00" + good[20:],
-		"no version":      "\x00" + good[1:], "short of version 1": "\x01" + good[1:11],
+		"nothing": "", "short": good[:headBytes-1], "version 6": "\x06" + good[1:],
+		"no file":         "\x03" + good[1:addressAt] + "\x00\x00\x00\x00" + good[headBytes:],
+		"short of a file": good[:headBytes-fileBytes] + "\x05\x00\x00\x00" + good[headBytes:],
+		"too long a file": good[:headBytes-fileBytes] + "\x01\x00\x01\x00" + good[headBytes:] +
+			strings.Repeat("x", maxFile),
+		"no version": "\x00" + good[1:], "short of version 1": "\x01" + good[1:11],
 		"flags":          good[:12] + "\x04" + good[13:],
 		"no end of line": good + "b=2", "too long": good + strings.Repeat("x", maxText) + "\n",
 		"too many": good + strings.Repeat("a\n", maxSettings),
 	} {
 		s := keepertest.Store{}
-		file, err := checkpoint.Create(headBytes + 2*maxText)
+		file, err := checkpoint.Create(headBytes + maxFile + 2*maxText)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,24 +199,38 @@ func TestWithoutAKeeper(t *testing.T) {
 	r.Close()
 }
 
-// TestFactsOfVersion1: facts are read as this program writes them, and as older ones did.
-func TestFactsOfVersion1(t *testing.T) {
+// TestFactsOfEachVersion: facts are read as this program writes them, and as earlier ones did.
+func TestFactsOfEachVersion(t *testing.T) {
 	t.Parallel()
-	want := Facts{Generation: 7, Sequence: 3, Suspended: true, Protocol: 9,
-		Settings: []string{"a=1"}}
-	b := want.append(nil)
-	var is Facts
-	if err := is.parse(b); err != nil || !reflect.DeepEqual(is, want) {
-		t.Errorf("%+v, %v", is, err)
+	all := Facts{Generation: 7, Sequence: 3, Suspended: true, Protocol: 9, Vouchers: 4096,
+		Between: 6, InFile: []byte("=\n"), Settings: []string{"a=1"}}
+	b := all.append(nil)
+	fileAt := headBytes - fileBytes
+	of := func(version byte, parts ...[]byte) []byte {
+		return slices.Concat(append([][]byte{{version}, b[1:flagsAt]}, parts...)...)
 	}
-	inFile := want
-	inFile.InFile, is = []byte("=\n"), Facts{}
-	if err := is.parse(inFile.append(nil)); err != nil || !reflect.DeepEqual(is, inFile) {
-		t.Errorf("of a VM in a file: %+v, %v", is, err)
-	}
-	old := append(append([]byte{1}, b[1:12]...), b[20:]...)
-	want.Suspended, want.Protocol, is = false, 0, Facts{}
-	if err := is.parse(old); err != nil || !reflect.DeepEqual(is, want) {
-		t.Errorf("of version 1: %+v, %v", is, err)
+	for what, tt := range map[string]struct {
+		facts []byte
+		want  func(*Facts)
+	}{
+		"as written": {b, func(*Facts) {}},
+		"version 4": {of(withPages, b[flagsAt:betweenAt], b[fileAt:]),
+			func(f *Facts) { f.Between = 0 }},
+		"version 4, no file": {
+			of(withPages, b[flagsAt:betweenAt], make([]byte, 4), b[headBytes+2:]),
+			func(f *Facts) { f.Between, f.InFile = 0, nil }},
+		"version 3": {of(withFile, b[flagsAt:addressAt], b[fileAt:]),
+			func(f *Facts) { f.Between, f.Vouchers = 0, 0 }},
+		"version 2": {of(withoutFile, b[flagsAt:addressAt], b[headBytes+2:]),
+			func(f *Facts) { f.Between, f.Vouchers, f.InFile = 0, 0, nil }},
+		"version 1": {of(1, b[headBytes+2:]), func(f *Facts) {
+			*f = Facts{Generation: 7, Sequence: 3, Settings: f.Settings}
+		}},
+	} {
+		want, is := all, Facts{}
+		tt.want(&want)
+		if err := is.parse(tt.facts); err != nil || !reflect.DeepEqual(is, want) {
+			t.Errorf("%s: %+v, %v, want %+v", what, is, err, want)
+		}
 	}
 }

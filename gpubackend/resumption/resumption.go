@@ -18,8 +18,9 @@
 // # Trust
 //
 // A state comes from a process that crashed. One that names a number that isn't kept, or names one
-// twice, is refused; vhostuser.Restore checks the rest. What is kept stays kept: a program of
-// another version may be able to use it, and if none is, the keeper soon gives up.
+// twice, is refused; vhostuser.Restore checks the rest. What is kept stays kept until this process
+// is ready: a program of another version may be able to use it, and if none is, the keeper soon
+// gives up.
 //
 // # Concurrency
 //
@@ -113,13 +114,13 @@ func (k *Keeping) create() (err error) {
 	return k.client.Keep(checkpointNumber, k.file.FD())
 }
 
-// takeOver reads the last state, and closes what it doesn't name.
+// takeOver reads the last state, and closes what it doesn't name. That is dropped later.
 func (k *Keeping) takeOver(held map[uint32]int) error {
 	k.own = takeOwn(held)
 	defer func() {
 		for number, fd := range held {
 			handover.CloseFiles([]int{fd})
-			_ = k.client.Drop(number)
+			k.stale = append(k.stale, number)
 		}
 	}()
 	fd, ok := held[checkpointNumber]
@@ -351,8 +352,14 @@ func (k *Keeping) dropStale() error {
 	return nil
 }
 
-// Ready tells the keeper that the process is ready to serve.
-func (k *Keeping) Ready() error { return k.unlessEnded(k.client.Ready) }
+// Ready tells the keeper that the process is ready to serve: no earlier version will go on any
+// more with what was left.
+func (k *Keeping) Ready() error {
+	if err := k.dropStale(); err != nil {
+		return err
+	}
+	return k.unlessEnded(k.client.Ready)
+}
 
 // Replace asks for this process to be killed and replaced by another.
 func (k *Keeping) Replace() error { return k.unlessEnded(k.client.Replace) }
