@@ -63,7 +63,13 @@ exit 1`
 // startKeptOf starts such a VM with a command. The program keeps must be among what that starts.
 func startKeptOf(t *testing.T, vm frontEnd, words ...string) *keptRig {
 	t.Helper()
-	r := &keptRig{policyRig: startPolicyRigBy(t, vm, keptRun, words...)}
+	return startKeptBy(t, vm, keptRun, words...)
+}
+
+// startKeptBy does the same with another command line.
+func startKeptBy(t *testing.T, vm frontEnd, run []string, words ...string) *keptRig {
+	t.Helper()
+	r := &keptRig{policyRig: startPolicyRigBy(t, vm, run, words...)}
 	until(t, r.limit, "the program computes", func() bool { return r.progress(t) > 500 })
 	for _, child := range leaks.Children(r.pid) {
 		if slices.Contains(commandOf(child), "--keeper") {

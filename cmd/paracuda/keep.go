@@ -54,10 +54,13 @@ func (o *deviceOptions) keep() error {
 	if err := filterCalls(sandbox.Keeper); err != nil {
 		return err
 	}
-	c := &deviceChild{args: args, sockets: sockets, log: log, path: pathOf(),
+	c := &deviceChild{args: args, sockets: sockets, log: log,
+		versions:    versions{path: pathOf()},
 		environment: sandbox.Environment(os.Environ(), slices.Concat(ofDevices, o.passEnv))}
 	defer c.closeSockets()
-	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: c.ready, Replacing: c.renew})
+	defer c.versions.close()
+	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: c.ready,
+		Replacing: c.versions.renew})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2)
 	go func() {
@@ -127,30 +130,17 @@ type deviceChild struct {
 	environment []string
 	sockets     []*os.File // that the first one inherits
 	log         *logrus.Entry
-	path        string // of this program when it was started
-	told        bool   // systemd knows that the device is ready
+	told        bool // systemd knows that the device is ready
+	versions    versions
 
-	mu      sync.Mutex
-	ending  bool // guarded by mu, as is what follows
-	now     *exec.Cmd
-	renewed bool // the next one is the program that lies at path by then
-	serves  bool // it has said that it serves
-}
-
-// pathOf is this program's path, at which an upgrade may put another program.
-func pathOf() string {
-	path, err := os.Executable()
-	if err != nil {
-		return thisProgram
-	}
-	return path
+	mu     sync.Mutex
+	ending bool // guarded by mu, as is what follows
+	now    *exec.Cmd
 }
 
 // ready is told that a device process serves.
 func (c *deviceChild) ready() {
-	c.mu.Lock()
-	c.serves = true
-	c.mu.Unlock()
+	c.versions.serves()
 	if c.told {
 		return
 	}
@@ -158,28 +148,6 @@ func (c *deviceChild) ready() {
 	if err := sayReady(); err != nil {
 		c.log.WithError(err).Warn("systemd isn't told that the device is ready")
 	}
-}
-
-// renew makes the next device process the program that lies at path by then.
-func (c *deviceChild) renew() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.renewed, c.serves = true, true
-}
-
-// program is what the next device process executes: another version only as long as that serves.
-func (c *deviceChild) program() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.renewed && !c.serves {
-		c.log.Warnf("the program at %s didn't go on: this version does", c.path)
-		c.renewed = false
-	}
-	c.serves = false
-	if c.renewed {
-		return c.path
-	}
-	return self()
 }
 
 // run starts one device process after the other from one thread, as the kernel ends a device
@@ -192,7 +160,8 @@ func (c *deviceChild) run(k *keeper.Keeper) error {
 
 // start implements keeper.Config.
 func (c *deviceChild) start(control *os.File) (keeper.Child, error) {
-	cmd := exec.Command(c.program(), append([]string{"device"}, c.args...)...)
+	cmd := exec.Command(c.versions.next(c.log), append([]string{"device"}, c.args...)...)
+	cmd.Args[0] = c.versions.path
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdin, os.Stdout, os.Stderr, c.environment
 	cmd.ExtraFiles = append([]*os.File{control}, c.sockets...)
 	// A terminal's signal goes to this process alone, which passes it on.

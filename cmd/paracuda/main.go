@@ -15,7 +15,7 @@
 //	                   limits.go (and who goes first when memory is short) sharing.go self.go
 //	  which GPUs       gpuoption.go (--gpu) hostgpus.go (asks for the host's) vmgpus.go (a VM's)
 //	  how they go on   keep.go (the keeper) threads.go keeperflag.go before.go (what a device
-//	                   process left to the next) keptsession.go replace.go from.go
+//	                   process left to the next) keptsession.go replace.go versions.go from.go
 //	a host's           arbiter.go set.go
 //	looking on         usage.go probe.go doctor.go
 //	VMs                run.go

@@ -28,6 +28,10 @@ func replaceDevice(control string) error {
 	if err != nil {
 		return fmt.Errorf("device: --replace: %w", err)
 	}
+	if r.To == r.From && r.To != version {
+		return fmt.Errorf("device: --replace: the program that is installed can't go on with the "+
+			"VM, as the device's log says: version %s goes on; this is %s", r.To, version)
+	}
 	fmt.Fprintf(cli.Stdout, "replaced: version %s goes on in place of %s, after %v\n", r.To, r.From,
 		r.Took.Round(time.Millisecond))
 	return nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -38,7 +39,8 @@ func (v *keptVM) executes(program os.FileInfo) bool {
 }
 
 // TestReplacedByWhatIsInstalled: the version that is installed by then goes on, with the same
-// worker. If it can't, the earlier version goes on. A crash doesn't change the version.
+// worker. If it can't, the version before it goes on. A crash doesn't change the version, whatever
+// was installed meanwhile.
 func TestReplacedByWhatIsInstalled(t *testing.T) {
 	this, err := os.ReadFile(os.Args[0])
 	if err != nil {
@@ -75,19 +77,33 @@ func TestReplacedByWhatIsInstalled(t *testing.T) {
 		t.Error("after a crash another version goes on")
 	}
 	install(t, path, []byte("#!/bin/sh\nexit 1\n"))
-	replace(first)
-	if !strings.Contains(v.log.String(), "didn't go on: this version does") {
+	v.kill()
+	v.must(wire.ControlPing, 0, 0)
+	if !v.executes(second) {
+		t.Error("after a crash what was installed since goes on")
+	}
+	replace(second)
+	if !strings.Contains(v.log.String(), "didn't go on: the version before it does") {
 		t.Errorf("nothing is said of that:\n%s", v.log)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	replace(second)
+	if !strings.Contains(v.log.String(), "can't go on: the version before it does") {
+		t.Errorf("nothing is said of a program that is gone:\n%s", v.log)
 	}
 	v.end()
 }
 
-// TestOtherProtocolIsLeft: a version with another protocol than the VM's driver leaves the VM to
-// the earlier version. Any version takes a VM that has no driver yet.
+// TestOtherProtocolIsLeft: a version with another protocol than the VM's driver or its workers
+// leaves the VM to the earlier version. Any version takes a VM that has noted neither.
 func TestOtherProtocolIsLeft(t *testing.T) {
 	for f, want := range map[*remains.Facts]bool{nil: true, {}: true,
 		{Protocol: wire.Version}: true, {Protocol: wire.Version + 1}: false,
-		{Protocol: wire.Version - 1}: false} {
+		{Protocol: wire.Version - 1}: false, {Between: handover.Protocol}: true,
+		{Protocol: wire.Version, Between: handover.Protocol + 1}: false,
+		{Protocol: wire.Version, Between: handover.Protocol - 1}: false} {
 		if err := understood(f); (err == nil) != want {
 			t.Errorf("%+v: %v", f, err)
 		}

@@ -7,9 +7,10 @@
 // A child gives descriptors to keep, each under a number that it chooses, and takes them back. The
 // next child gets all that is kept, before anything else. A child that ends while nothing is kept
 // for it has ended for good; otherwise it has crashed, however it ended, and is replaced. A child
-// may also ask to be replaced: that isn't a crash. Each child says when it is ready, for whoever
-// waits for the service. Before the first child is ready, and after one has dropped everything,
-// Replace doesn't end a child: the next one couldn't go on.
+// may also ask to be replaced: that isn't a crash. Neither is it if the child that comes then ends
+// before it is ready, as a version may that can't go on: yet another one is started. Each child
+// says when it is ready, for whoever waits for the service. Before the first child is ready, and
+// after one has dropped everything, Replace doesn't end a child: the next one couldn't go on.
 //
 // # Messages
 //

@@ -80,6 +80,7 @@ type Keeper struct {
 	whole    bool  // all that another child needs is kept, as one has said; guarded by mu
 	asked    bool  // the child is to be replaced as soon as it can be; guarded by mu
 	replaced bool  // the child was ended by Replace; guarded by mu
+	serves   bool  // the child has said that it is ready; guarded by mu
 	last     bool  // no other child follows; guarded by mu
 }
 
@@ -98,7 +99,7 @@ func New(c Config) *Keeper {
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.dropAll()
 	defer k.spares.give()
-	for {
+	for trial := false; ; {
 		err := k.one(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -108,6 +109,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 				return nil
 			}
 			k.Log.Info("the process was ended to be replaced: the next one goes on")
+			trial = true
 			continue
 		case len(k.held) == 0, k.isLast():
 			return err
@@ -116,7 +118,13 @@ func (k *Keeper) Run(ctx context.Context) error {
 				return err
 			}
 			continue
+		case trial && !k.isServing():
+			k.Log.WithError(orEnded(err)).Error("the process that was to take another one's " +
+				"place didn't go on: nothing has changed, and the next one goes on instead")
+			trial = false
+			continue
 		}
+		trial = false
 		if err := k.crashed(ctx, err); err != nil {
 			return err
 		}
@@ -156,11 +164,19 @@ func (k *Keeper) replacing() {
 	}
 }
 
+// isServing says whether the last child has said that it is ready.
+func (k *Keeper) isServing() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.serves
+}
+
 // keptAll notes whether all that another child needs is kept: that is so from when a child is ready
 // until one ends for good.
 func (k *Keeper) keptAll(is bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.serves = k.serves || is
 	if k.whole = is; k.asked {
 		k.replace()
 	}
@@ -214,6 +230,7 @@ func (k *Keeper) setChild(c Child, starting bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.child, k.starting = c, starting
+	k.serves = k.serves && !starting
 	if k.asked {
 		k.replace()
 	}

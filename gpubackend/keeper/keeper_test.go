@@ -67,6 +67,10 @@ func live(life string) {
 		_ = c.Ready()
 	case "ends":
 		_, _ = c.Ready(), c.DropAll()
+	case "declines":
+		if count[0]%2 == 1 {
+			_ = c.Ready()
+		}
 	}
 	_, _ = unix.Write(held[socketNumber], []byte{'0' + count[0]})
 	switch {
@@ -83,7 +87,7 @@ func live(life string) {
 		select {}
 	case life == "ready":
 		_, _ = c.Ready(), c.Ready()
-	case life == "waits":
+	case life == "waits", life == "declines" && count[0]%2 == 1:
 		select {}
 	case life == "ends":
 		_, _ = unix.Read(held[socketNumber], make([]byte, 1))

@@ -38,6 +38,31 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// TestReplacedByOneThatDeclines: a child that takes another one's place and ends before it is ready
+// hasn't crashed, however often that is. The next one goes on, and its own end is a crash.
+func TestReplacedByOneThatDeclines(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "declines")
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- r.Run(ctx) }()
+	const declined = 2 * DefaultCrashes
+	for i := range declined {
+		r.says(string(rune('1' + 2*i)))
+		r.Replace()
+		r.says(string(rune('2' + 2*i)))
+	}
+	r.says(string(rune('1' + 2*declined)))
+	stop()
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
+	}
+	if n := strings.Count(r.log.String(), "didn't go on"); n != declined || len(r.crashes) != 0 {
+		t.Errorf("%d have declined, %d crashes, want %d, none:\n%s", n, len(r.crashes), declined,
+			&r.log)
+	}
+}
+
 // TestReplaceWhileOneStarts: a child that was being started when Replace was called is replaced,
 // too, since it may execute the old program already; the first one as soon as it has kept what it
 // inherited.
