@@ -8,9 +8,11 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/qemu"
 	"github.com/paracuda/paracuda/vm"
 )
@@ -24,62 +26,98 @@ func givesUp() string {
 	return fmt.Sprintf("echo %d >/sys/module/paracuda/parameters/answer_seconds", answerSeconds())
 }
 
-// orphan runs a program that ends only because its device is gone, then one that finds none, and
-// then one with the device that is attached next.
+// orphan runs a program that ends only because its device is gone, and then one that finds none.
 const orphan = `
 cd /tmp
 "$0" 0 >/dev/null 2>first & echo up
 wait $!; [ $? -gt 0 ] && grep -ho "the paracuda device is gone.*" first
-"$0" 0 2>&1 >/dev/null | grep -o "the paracuda device is gone.*"
-until "$0" 1000 >/dev/null 2>&1; do sleep 0.2; done
+"$0" 0 2>&1 >/dev/null | grep -o "the paracuda device is gone.*\|cudaErrorNoDevice.*"
+`
+
+// adopted runs a program with the device that is attached next.
+const adopted = `until "$0" 1000 >/dev/null 2>&1; do sleep 0.2; done
 echo /dev/paracuda*`
 
-// TestDeviceProcessIsKilled: a program that waits for a device process that is gone ends, and says
-// why. So does one that is started then. When another device is attached, programs use it, and it
-// is called /dev/paracuda as the first one was.
+// TestDeviceProcessIsKilled kills a VM's device process and its keeper at the same moment, so that
+// neither can do anything about it. All of the VM's processes on the host end. A program that waits
+// for the device ends, and says why. So does one that is started then. When another device is
+// attached, programs use it, and it is called /dev/paracuda as the first one was.
 func TestDeviceProcessIsKilled(t *testing.T) {
-	boots(t)
-	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
-		skip(t, "PARACUDA_VM leaves QEMU out; User Mode Linux takes the device away by itself")
-	}
+	t.Parallel()
+	inEach(t, func(t *testing.T, front frontEnd) {
+		dir := t.TempDir()
+		control, qmp := filepath.Join(dir, "control"), filepath.Join(dir, "qmp")
+		first := filepath.Join(dir, "first")
+		device := serve(t, first, "--keeper", "on", "--control", control)
+		lines := orphaned(t, front, first, qmp)
+		const gone = "the paracuda device is gone: attach it again on the host"
+		expectLine(t, lines, "up")
+		until(t, 2*time.Minute, "the program computes",
+			func() bool { return launches(control) > 0 })
+		device.killBoth(t)
+		expectLine(t, lines, gone)
+		if !front.isQEMU() { // it takes the device away by itself, and can't hot-plug
+			expectLine(t, lines, "cudaErrorNoDevice (100)")
+			return
+		}
+		expectLine(t, lines, gone)
+		second := filepath.Join(dir, "second")
+		serve(t, second)
+		if r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device",
+			second); r.exit != 0 {
+			t.Fatalf("attach: %s", r.stderr)
+		}
+		expectLine(t, lines, "/dev/paracuda")
+	})
+}
+
+// orphaned boots a VM with a device that will be gone, and returns what its programs say.
+func orphaned(t *testing.T, front frontEnd, device, qmp string) *bufio.Reader {
+	t.Helper()
 	assets := vm.FindAssets()
-	driver, err := assets.Driver(vm.QEMU, "")
+	driver, err := assets.Driver(vm.Kind(front.name), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	qmp, first, second := filepath.Join(dir, "qmp"), filepath.Join(dir, "first"),
-		filepath.Join(dir, "second")
-	control := filepath.Join(dir, "control")
-	device := serve(t, first, "--control", control)
+	script, machine := givesUp()+orphan, vm.Machine{}
+	if front.isQEMU() {
+		script, machine = script+adopted, vm.Machine{QMPSocket: qmp}
+	}
 	ctx, cancel := withPatience(t.Context(), 4*time.Minute)
 	r, w := io.Pipe()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, err := vm.Run(ctx,
-			vm.Config{Kind: vm.QEMU, Assets: assets, Machine: vm.Machine{QMPSocket: qmp},
-				Device: vm.Device{Socket: first, Queues: 17},
-				Driver: vm.GuestDriver{Modules: []vm.Module{driver}, File: "/dev/paracuda",
-					LibDir: assets.LibDir()},
-				Program: vm.Program{Name: "sh", Dir: root, Stdout: w, Stderr: w, Args: []string{
-					"-c", givesUp() + orphan, filepath.Join(programs, "launches")}}})
+		_, err := vm.Run(ctx, vm.Config{Kind: vm.Kind(front.name), Assets: assets,
+			Machine: machine, Device: vm.Device{Socket: device, Queues: 17},
+			Driver: vm.GuestDriver{Modules: []vm.Module{driver}, File: "/dev/paracuda",
+				LibDir: assets.LibDir()},
+			Program: vm.Program{Name: "sh", Dir: root, Stdout: w, Stderr: w,
+				Args: []string{"-c", script, filepath.Join(programs, "launches")}}})
 		w.CloseWithError(err)
 	}()
 	t.Cleanup(func() { cancel(); r.Close(); <-done })
-	const gone = "the paracuda device is gone: attach it again on the host"
-	lines := bufio.NewReader(r)
-	expectLine(t, lines, "up")
-	until(t, 2*time.Minute, "the program computes", func() bool { return launches(control) > 0 })
-	device.kill()
-	expectLine(t, lines, gone)
-	expectLine(t, lines, gone)
-	serve(t, second)
-	if r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device",
-		second); r.exit != 0 {
-		t.Fatalf("attach: %s", r.stderr)
+	return bufio.NewReader(r)
+}
+
+// killBoth kills a keeper and its device process at the same moment, and waits until the processes
+// end that these have started.
+func (d *served) killBoth(t *testing.T) {
+	t.Helper()
+	keeper := d.cmd.Process.Pid
+	both, family := append(leaks.Children(keeper), keeper), leaks.Family(keeper)
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		for _, pid := range both {
+			if err := syscall.Kill(pid, s); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	expectLine(t, lines, "/dev/paracuda")
+	d.kill()
+	if len(both) != 2 || len(family) < 3 {
+		t.Fatalf("the keeper and its device process are %v, of %v", both, family)
+	}
+	until(t, time.Minute, "the VM's processes end", func() bool { return !anyLives(family) })
 }
 
 // couple waits for two devices, and then until one of them is gone. It runs a program on the one
