@@ -20,8 +20,9 @@ func TestMigratedScript(t *testing.T) {
 	steps := []string{"live", "refused"}
 	want := []string{"live", "migrate refused: linker", "savevm refused: linker", "live afterwards"}
 	if atNight {
-		steps = []string{"live", "file", "snapshot", "precopy", "refused"}
-		want = append(want, "to a file and back", "savevm", "loadvm", "live, memory ahead")
+		steps = []string{"live", "file", "snapshot", "precopy", "refused", "declined"}
+		want = append(want, "migrate declined: memory", "live after that", "to a file and back",
+			"savevm", "loadvm", "live, memory ahead")
 	}
 	ctx, cancel := withPatience(context.Background(), 5*time.Minute)
 	defer cancel()
