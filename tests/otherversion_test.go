@@ -90,7 +90,7 @@ func TestReplacedByAnotherVersion(t *testing.T) {
 		}
 		builds[a.name] = a.build(t)
 	}
-	inEach(t, func(t *testing.T, vm frontEnd) {
+	inOneByDay(t, func(t *testing.T, vm frontEnd) {
 		dir := t.TempDir()
 		installed, log := filepath.Join(dir, "paracuda"), filepath.Join(dir, "log")
 		install(t, paracuda, installed)
