@@ -93,7 +93,7 @@ const (
 	KindGive    Kind = "give"    // to a worker: what it shares so is asked for
 	KindGiven   Kind = "given"   // in answer: it, with its file
 	// it has confined itself, and what it maps of the guest's memory can be decided on; with an
-	// error: it can't. The answer is KindGuest
+	// error: it can't. The answer is KindGuest, or KindStart to a worker that is ahead of use
 	KindConfined Kind = "confined"
 )
 
@@ -118,7 +118,7 @@ func with(fields, files string) cargo {
 // cargoes say what each kind of message may have. Receive refuses messages with anything else, or
 // of another kind.
 var cargoes = map[Kind]cargo{
-	KindWarm: with("GPU Home Policy Entry", "Ledger"),
+	KindWarm: with("GPU Home Policy Entry Asks", "Ledger"),
 	KindStart: with("GPU Channel PID Comm Entry Held Saved Filed Asks Queue Memory Log Policy",
 		"Kick Call State Image Log Gate Ledger Lanes Memory"),
 	KindGuest:   with("Memory", "Memory"),

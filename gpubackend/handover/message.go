@@ -44,7 +44,8 @@ type Message struct {
 	// It goes on from a record, which comes through lanes. Without a queue it waits for
 	// one, and for the guest's memory, as one that has paused.
 	Saved bool `json:"saved,omitempty"`
-	// It confines itself, and says so, before it gets the guest's memory.
+	// With KindWarm and KindStart: it confines itself, and says so, before it gets the guest's
+	// memory. With KindStart to one that has done so: it asks for what it maps of that.
 	Asks bool `json:"asks,omitempty"`
 
 	// What it works with. Some of it changes later.

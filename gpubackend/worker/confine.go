@@ -12,21 +12,22 @@ import (
 // A worker that is confined has no descriptor of the guest's memory. It knows files by numbers, and
 // the device process decides on each mapping of them (package mapleave). Where that isn't possible
 // it gets the files.
+//
+// One that is started ahead of use confines itself as soon as it is warm: that takes milliseconds,
+// for which its program need not wait. It learns with the start message whether it asks.
 
-// confine confines this process, and returns the message that describes the guest's memory, and
-// its files: that is the start message m, or one that comes afterwards if m says so.
-func (w *Worker) confine(
-	confine func(gpu string) (listener int, missing, err error), m *handover.Message, memory []int,
-) (guest *handover.Message, files []int, err error) {
+// confineNow confines this process. If a message says that it asks, it says what came of that.
+// listens is whether it has sent a listener.
+func confineNow(c *Config, m *handover.Message) (listens bool, err error) {
 	listener, missing := -1, error(nil)
-	if confine != nil {
-		if listener, missing, err = confine(m.GPU); err != nil {
-			return nil, nil, err
+	if c.Confine != nil {
+		if listener, missing, err = c.Confine(m.GPU); err != nil {
+			return false, err
 		}
 	}
 	defer handover.CloseFiles([]int{listener})
 	if !m.Asks {
-		return m, memory, nil
+		return false, nil
 	}
 	said := &handover.Message{Kind: handover.KindConfined}
 	var fds []int
@@ -36,8 +37,24 @@ func (w *Worker) confine(
 	case missing != nil:
 		said.Error = missing.Error()
 	}
-	if err := w.control.Send(said, fds); err != nil {
+	return listener >= 0, c.Control.Send(said, fds)
+}
+
+// confine confines this process, unless that is done, and returns the message that describes the
+// guest's memory, and its files: that is the start message m, or one that comes afterwards.
+func (w *Worker) confine(
+	c *Config, done bool, m *handover.Message, memory []int,
+) (guest *handover.Message, files []int, err error) {
+	if done {
+		w.asks = m.Asks
+		return m, memory, nil
+	}
+	listens, err := confineNow(c, m)
+	if err != nil {
 		return nil, nil, err
+	}
+	if !m.Asks {
+		return m, memory, nil
 	}
 	for {
 		guest, files, err = w.control.Receive()
@@ -45,7 +62,7 @@ func (w *Worker) confine(
 		case err != nil:
 			return nil, nil, fmt.Errorf("receive the guest's memory: %w", err)
 		case guest.Kind == handover.KindGuest:
-			w.asks = listener >= 0 && len(files) == 0
+			w.asks = listens && len(files) == 0
 			return guest, files, nil
 		}
 		w.early = append(w.early, inbox.Received{Message: guest, Files: files})

@@ -15,26 +15,36 @@ import (
 // process's.
 var errCold = errors.New("the guest process's CUDA variables need a worker that begins cold")
 
+// ahead is what a worker has done ahead of use.
+type ahead struct {
+	driver   gpubackend.Driver // it is initialised; nil: it isn't
+	confined bool              // the process has confined itself
+}
+
 // warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the
 // message that names that process.
 func warmUp(
 	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog.Watchdog,
-) (gpubackend.Driver, *handover.Message, []int, error) {
-	driver, err := newWarm(c, m, fds, counts)
+) (a ahead, next *handover.Message, _ []int, err error) {
+	a.driver, err = newWarm(c, m, fds, counts)
+	if err == nil && m.Asks {
+		_, err = confineNow(&c, m)
+		a.confined = true
+	}
 	answer := &handover.Message{Kind: handover.KindReady}
 	if err != nil {
 		answer.Error = err.Error()
 	}
 	if e := c.Control.Send(answer, nil); err != nil || e != nil {
-		return nil, nil, nil, errors.Join(err, e)
+		return a, nil, nil, errors.Join(err, e)
 	}
 	dog.SetAsleep(true)
 	defer dog.SetAsleep(false)
-	next, fds, err := c.Control.Receive()
+	next, fds, err = c.Control.Receive()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("receive the channel: %w", err)
+		return a, nil, nil, fmt.Errorf("receive the channel: %w", err)
 	}
-	return driver, next, fds, nil
+	return a, next, fds, nil
 }
 
 func newWarm(

@@ -83,7 +83,8 @@ type Config struct {
 	) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
 	NewMover func(link.Half) (moves.Mover, error)
-	// Confine is called when everything is open and loaded, before the guest process is served.
+	// Confine is called when everything is open and loaded, before this process hears of a guest
+	// process.
 	// What it returns lets the device process decide on what is mapped of the guest's memory; -1:
 	// nothing does, since missing. May be nil.
 	Confine func(gpu string) (listener int, missing, err error)
@@ -99,18 +100,18 @@ func Run(c Config) error {
 	}
 	dog := &watchdog.Watchdog{}
 	defer dog.Start(c.Log)()
-	var driver gpubackend.Driver
+	var done ahead
 	counts := newCounted()
 	defer dog.GuardMemory(counts.host.Limit, counts.images.Load)()
 	if m.Kind == handover.KindWarm {
-		if driver, m, fds, err = warmUp(c, m, fds, counts, dog); err != nil {
+		if done, m, fds, err = warmUp(c, m, fds, counts, dog); err != nil {
 			return err
 		}
 	}
 	if m.Kind != handover.KindStart || m.Queue == nil && !m.Saved || m.Policy == nil {
 		return fmt.Errorf("receive the channel: unexpected message %q", m.Kind)
 	}
-	w, err := newWorker(c, m, fds, driver, counts, dog)
+	w, err := newWorker(c, m, fds, done, counts, dog)
 	if err != nil {
 		_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
 		return err
@@ -161,17 +162,16 @@ func (w *Worker) sayFull(most int) {
 		"many pieces as this process may map: it is out of memory: " + fix.Mappings)
 }
 
-// newWorker takes a channel over. driver is nil unless it is warm.
+// newWorker takes a channel over.
 func newWorker(
-	c Config, m *handover.Message, fds []int, driver gpubackend.Driver, counts counted,
-	dog *watchdog.Watchdog,
+	c Config, m *handover.Message, fds []int, done ahead, counts counted, dog *watchdog.Watchdog,
 ) (*Worker, error) {
 	n := m.Name(fds)
 	limitHost(counts.host, m.Policy.HostBytes(m.GPU))
 	w := &Worker{
 		gpu: m.GPU, host: counts.host, images: counts.images,
 		accounts: counts.device,
-		driver:   driver, warm: driver != nil, watchdog: dog, dial: c.NewMover,
+		driver:   done.driver, warm: done.driver != nil, watchdog: dog, dial: c.NewMover,
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan inbox.Received, 1),
@@ -209,7 +209,7 @@ func newWorker(
 		return nil, err
 	}
 	w.assemble()
-	guest, files, err := w.confine(c.Confine, m, n.Memory)
+	guest, files, err := w.confine(&c, done.confined, m, n.Memory)
 	if err != nil {
 		return nil, err
 	}

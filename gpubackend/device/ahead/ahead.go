@@ -57,6 +57,9 @@ type Config struct {
 	Accounts *accounts.Accounts
 	Used     func() bool // a program uses the GPU
 	Held     func() bool // the VM is suspended, or about to be
+	// Asks says that workers confine themselves when they are warm, and ask for what they map of
+	// the guest's memory.
+	Asks bool
 	// StopMover makes the mover serve nobody any more. What it returns waits for its end; nil:
 	// there is nothing to stop.
 	StopMover func() (stop func())
@@ -126,7 +129,7 @@ func (a *Ahead) start(gpu int) (*workers.Worker, func() error, error) {
 	return w, func() error {
 		policy := w.Policy
 		m := &handover.Message{Kind: handover.KindWarm, GPU: a.config.GPU, Home: gpu,
-			Policy: &policy}
+			Policy: &policy, Asks: a.config.Asks}
 		fds := a.config.Accounts.Pass(m, nil, w)
 		if err := w.Conn().Request(m, fds, handover.KindReady, a.config.Start); err != nil {
 			return err

@@ -51,8 +51,8 @@ type Mappings struct {
 // New returns what decides for a VM's workers.
 func New(c Config) *Mappings { return &Mappings{Config: c} }
 
-// Confined takes what a worker says when it has confined itself, and tells it the guest's memory.
-// It doesn't wait.
+// Confined takes what a worker says when it has confined itself, and tells it the guest's memory,
+// unless it was started ahead of use: then the start message does. It doesn't wait.
 func (x *Mappings) Confined(w *workers.Worker, m *handover.Message, fds []int) {
 	if !w.BeginsToAsk() {
 		handover.CloseFiles(fds)
@@ -63,6 +63,9 @@ func (x *Mappings) Confined(w *workers.Worker, m *handover.Message, fds []int) {
 		asks = x.decide(w, m.Name(fds).Listener, nil)
 	} else {
 		x.sayNot(m.Error)
+	}
+	if w.Ahead {
+		return
 	}
 	x.RAM.Use(func(mem *guestmem.Memory) {
 		answer := &handover.Message{Kind: handover.KindGuest}

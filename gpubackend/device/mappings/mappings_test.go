@@ -214,6 +214,31 @@ func TestIsToldNumbers(t *testing.T) {
 	}
 }
 
+// TestAheadOfUse: a worker that was started ahead of use asks, too, and is told of the memory with
+// its program.
+func TestAheadOfUse(t *testing.T) {
+	r := newRig(t)
+	r.RAM.Put(r.guest.Mem)
+	a := mapleavetest.New(t)
+	w, err := r.workers.Start(handover.Policy{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Kill)
+	if w.Confined() {
+		t.Error("it has said nothing yet")
+	}
+	m := &handover.Message{Kind: handover.KindConfined}
+	m.Files.Listener = true
+	r.Confined(w, m, []int{a.Listener})
+	if !w.Confined() || !w.Asks() || len(r.got) != 0 {
+		t.Errorf("it asks: %t; it is told %d messages", w.Asks(), len(r.got))
+	}
+	if got := <-a.Try(first(0)); got.Err != nil {
+		t.Errorf("the first page: %v", got.Err)
+	}
+}
+
 // TestListenedToOnce: what a worker says later is closed, and not answered.
 func TestListenedToOnce(t *testing.T) {
 	r := newRig(t)

@@ -180,7 +180,12 @@ func (o *Opening) message(
 		lanes := b.saved.From.FDs()
 		m.Files.Lanes, fds = len(lanes), append(fds, lanes...)
 	}
-	if m.Asks = o.Asks; m.Asks {
+	switch {
+	case w.Confined():
+		m.Asks = w.Asks()
+		return m, o.RAM.DescribeTo(m.Asks, mem, m, fds)
+	case o.Asks: // it gets the guest's memory later
+		m.Asks = true
 		return m, fds
 	}
 	return m, ram.Describe(mem, m, fds)

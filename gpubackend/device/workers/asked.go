@@ -17,6 +17,9 @@ func (w *Worker) Conn() *child.Conn { return w.conn }
 // BeginsToAsk says, once, that it is to be settled who decides on what it maps.
 func (w *Worker) BeginsToAsk() bool { return !w.asked.Swap(true) }
 
+// Confined says whether that is settled.
+func (w *Worker) Confined() bool { return w.asked.Load() }
+
 // AskedBy is told who decides on what it maps. The Worker closes it when the process has ended.
 func (w *Worker) AskedBy(d *mapleave.Decider) {
 	w.decider.Store(d)
