@@ -119,26 +119,15 @@ func TestBadWorkers(t *testing.T) {
 func TestWarmWorkers(t *testing.T) {
 	r := newRig(t, "warm-workers=1")
 	r.start(0)
-	kept := func(n int) []*workers.Worker {
-		t.Helper()
-		for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-			if all, ready := r.Ahead.Kept(); ready == n {
-				return all
-			}
-			if time.Now().After(end) {
-				t.Fatal("no worker is warm")
-			}
-		}
-	}
 	r.Ahead.DriverCame()
-	all := kept(1)
+	all := r.awaitWarm()
 	r.mustOpen(0, wire.StatusOk)
 	if w := r.Channels.Worker(0); w != all[0] {
 		t.Fatal("another worker serves")
 	}
-	all = kept(1) // another one, in its place
+	all = r.awaitWarm() // another one, in its place
 	r.mustOpen(0, wire.StatusBusy)
-	if again := kept(1); again[0] != all[0] {
+	if again := r.awaitWarm(); again[0] != all[0] {
 		t.Fatal("a channel that is busy takes a warm worker")
 	}
 	r.Channels.Close(0)
@@ -157,11 +146,43 @@ func TestWarmWorkers(t *testing.T) {
 	})
 	r.Ahead.Empty()
 	r.Ahead.Refill()
-	kept(1)
+	r.awaitWarm()
 	r.play(r.noting)
 	r.mustOpen(0, wire.StatusOk)
 	if w := r.Channels.Worker(0); w.Ahead {
 		t.Fatal("a warm worker serves that took no channel")
+	}
+}
+
+// TestMemoryIsTold: a worker that confines itself after its start gets the guest's memory later; one
+// that has done so ahead of use gets it at once.
+func TestMemoryIsTold(t *testing.T) {
+	for _, ahead := range []bool{true, false} {
+		r := newRig(t, "warm-workers=1")
+		r.Asks = true
+		r.start(0)
+		got := make(chan *handover.Message, 1)
+		r.play(func(c *childtest.Child) {
+			if ahead {
+				_, _ = c.Receive()
+				_ = c.Conn.Send(&handover.Message{Kind: handover.KindConfined, Error: "no"}, nil)
+				_ = c.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+			}
+			m, fds, _ := c.Conn.Receive()
+			handover.CloseFiles(fds)
+			got <- m
+			_ = c.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+			_, _ = c.Receive()
+		})
+		if ahead {
+			r.Ahead.DriverCame()
+			r.awaitWarm()
+		}
+		r.mustOpen(0, wire.StatusOk)
+		if m := <-got; m.Kind != handover.KindStart || m.Asks == ahead ||
+			(m.Files.Memory > 0) != ahead || (len(m.Memory) > 0) != ahead {
+			t.Errorf("ahead of use: %t: it gets %+v", ahead, m)
+		}
 	}
 }
 
@@ -195,14 +216,7 @@ func TestCold(t *testing.T) {
 		t.Errorf("cold workers that are noted before they serve: %v", r.begun)
 	}
 	r.Channels.Close(0)
-	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-		if _, ready := r.Ahead.Kept(); ready == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("no worker is warm")
-		}
-	}
+	r.awaitWarm()
 	r.play(func(c *childtest.Child) { _, _ = c.Receive() })
 	head, err := r.driver.Add(virtqueuetest.Desc{Addr: 4096, Len: 64})
 	if err != nil {

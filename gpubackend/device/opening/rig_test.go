@@ -116,8 +116,11 @@ func newRig(t *testing.T, set ...string) *rig {
 		},
 		Limits: workers.Limits{Answer: soon, Stop: soon, Exit: soon},
 		Began:  func(w *workers.Worker) { c.Accounts.Began(w) },
-		Said: func(_ *workers.Worker, _ *handover.Message, fds []int) {
+		Said: func(w *workers.Worker, m *handover.Message, fds []int) {
 			handover.CloseFiles(fds)
+			if m.Kind == handover.KindConfined {
+				w.BeginsToAsk()
+			}
 		},
 		Exited: func(w *workers.Worker) { c.Accounts.Ended(w) },
 		Ended: func(w *workers.Worker, err error) {
@@ -137,6 +140,19 @@ func newRig(t *testing.T, set ...string) *rig {
 	r.Opening = New(c)
 	t.Cleanup(r.end)
 	return r
+}
+
+// awaitWarm waits for a warm worker, and returns all that there are.
+func (r *rig) awaitWarm() []*workers.Worker {
+	r.t.Helper()
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		if all, ready := r.Ahead.Kept(); ready == 1 {
+			return all
+		}
+		if time.Now().After(end) {
+			r.t.Fatal("no worker is warm")
+		}
+	}
 }
 
 func (r *rig) end() {
