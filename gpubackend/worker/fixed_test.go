@@ -80,6 +80,7 @@ func TestFixed(t *testing.T) {
 		}
 	}
 	r.want(t, 0, gpubackend.OpMemUnmap, reservation(0), piece)
+	r.want(t, 0, gpubackend.OpMemAddressFree, reservation(0), piece) // other tests take it
 	r.textures.Forget(r.context)
 	if c := told(); c != with {
 		t.Errorf("%v, and the context of a surface has ended", c.Map())
