@@ -165,7 +165,8 @@ func TestMemoryIsTold(t *testing.T) {
 		r.play(func(c *childtest.Child) {
 			if ahead {
 				_, _ = c.Receive()
-				_ = c.Conn.Send(&handover.Message{Kind: handover.KindConfined, Error: "no"}, nil)
+				said := &handover.Message{Kind: handover.KindConfined, Error: "no"}
+				_ = c.Conn.Send(said, nil)
 				_ = c.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
 			}
 			m, fds, _ := c.Conn.Receive()
