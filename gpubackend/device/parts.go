@@ -250,8 +250,8 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 	d.ahead = ahead.New(ahead.Config{
 		GPU: c.GPU, GPUs: gpusOf(&c.Settings.Policy), Settings: d.settings, Workers: d.workers,
 		Accounts: d.accounts, Asks: c.Asks,
-		Used:     func() bool { return d.accounts.Serving() || d.channels.Used() },
-		Held:     d.suspension.Held, StopMover: d.movers.BeginStop, Starts: starts, Clock: c.Clock,
+		Used: func() bool { return d.accounts.Serving() || d.channels.Used() },
+		Held: d.suspension.Held, StopMover: d.movers.BeginStop, Starts: starts, Clock: c.Clock,
 		Start: t.Start, Answer: t.Answer, Guard: d.guard, Run: d.run, Log: d.log,
 	})
 	d.opening = opening.New(opening.Config{
