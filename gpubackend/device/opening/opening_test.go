@@ -154,8 +154,8 @@ func TestWarmWorkers(t *testing.T) {
 	}
 }
 
-// TestMemoryIsTold: a worker that confines itself after its start gets the guest's memory later. One
-// that has done so ahead of use gets it at once.
+// TestMemoryIsTold: a worker that confines itself after its start gets the guest's memory later.
+// One that has done so ahead of use gets it at once.
 func TestMemoryIsTold(t *testing.T) {
 	for _, ahead := range []bool{true, false} {
 		r := newRig(t, "warm-workers=1")
