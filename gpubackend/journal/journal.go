@@ -97,14 +97,31 @@ func (j *Journal) Set(key Key, e Executed, uses []uint64) {
 }
 
 // Unset drops the command that changed a setting: it is as at the beginning again.
-func (j *Journal) Unset(key Key) {
+func (j *Journal) Unset(key Key) { j.UnsetAll(func(k Key) bool { return k == key }) }
+
+// UnsetAll is Unset of all settings that match.
+func (j *Journal) UnsetAll(match func(Key) bool) {
+	j.drop(func(k *kept) bool { return k.setting && match(k.key) })
+}
+
+// Settings are the commands that changed settings that match, in their order.
+func (j *Journal) Settings(match func(Key) bool) (list []Executed) {
 	for i := range j.list {
-		if k := &j.list[i]; k.setting && k.key == key {
-			j.forget(k)
-			j.list = slices.Delete(j.list, i, i+1)
-			return
+		if k := &j.list[i]; k.setting && match(k.key) {
+			list = append(list, k.Executed)
 		}
 	}
+	return list
+}
+
+// Maker is the command that made an object, if that is kept.
+func (j *Journal) Maker(handle uint64) (e Executed, ok bool) {
+	for i := range j.list {
+		if slices.Contains(j.list[i].Made, handle) {
+			return j.list[i].Executed, true
+		}
+	}
+	return e, false
 }
 
 func (j *Journal) add(k kept) {
@@ -147,17 +164,24 @@ func (j *Journal) Bytes() uint64 { return j.bytes }
 
 // tidy drops what is gone.
 func (j *Journal) tidy() {
-	j.list = slices.DeleteFunc(j.list, func(k kept) bool {
-		gone := !slices.ContainsFunc(k.Made, j.alive)
+	j.drop(func(k *kept) bool {
 		if k.setting {
-			gone = !j.all(k.uses)
+			return !j.all(k.uses)
 		}
+		return !slices.ContainsFunc(k.Made, j.alive)
+	})
+	j.tidyAt = max(tidyLeast, 2*len(j.list))
+}
+
+// drop drops the commands that match.
+func (j *Journal) drop(match func(*kept) bool) {
+	j.list = slices.DeleteFunc(j.list, func(k kept) bool {
+		gone := match(&k)
 		if gone {
 			j.forget(&k)
 		}
 		return gone
 	})
-	j.tidyAt = max(tidyLeast, 2*len(j.list))
 }
 
 // forget stops counting a command.

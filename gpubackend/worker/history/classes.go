@@ -42,5 +42,4 @@ var undoers = map[gpubackend.Op]gpubackend.Op{
 var refusers = []gpubackend.Op{
 	gpubackend.OpDevicePrimaryCtxRelease, gpubackend.OpDevicePrimaryCtxReset,
 	gpubackend.OpModuleLoadManaged, gpubackend.OpLibraryLoadManaged,
-	gpubackend.OpStreamCopyAttributes,
 }

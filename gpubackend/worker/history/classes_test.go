@@ -141,7 +141,7 @@ var roomed = map[string][]gpubackend.Op{
 func classes() map[string][]gpubackend.Op {
 	all := map[string][]gpubackend.Op{
 		"makers": makers, "refusers": refusers, "asking": asking, "working": working,
-		"ending": ending,
+		"ending": ending, "copied": {gpubackend.OpStreamCopyAttributes},
 	}
 	for op := range setters {
 		all["setters"] = append(all["setters"], op)

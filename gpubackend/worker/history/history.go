@@ -3,9 +3,10 @@
 // Package history keeps the commands that make a program's objects, as they are executed, so that
 // another worker can execute them again.
 //
-//	classes.go   which commands are kept
-//	history.go   keeps them: a step around their handlers, and none around any other's
-//	replay.go    executes them again
+//	classes.go     which commands are kept
+//	history.go     keeps them: a step around their handlers, and none around any other's
+//	attributes.go  attributes of streams that are copied
+//	replay.go      executes them again
 //
 // # Who owns what
 //
@@ -66,6 +67,7 @@ func (h *History) Steps() call.Steps {
 	for op := range undoers {
 		steps[op] = h.unset
 	}
+	steps[gpubackend.OpStreamCopyAttributes] = h.copyAttributes
 	for _, op := range refusers {
 		steps[op] = h.refuse
 	}
@@ -111,6 +113,9 @@ func (h *History) uses(c *call.Call) (list []uint64) {
 	return list
 }
 
+// attributeOfThread is a reason to refuse: nobody could say which thread's stream that was.
+const attributeOfThread = "it has set an attribute of a thread's own stream"
+
 // set keeps a command that set something.
 func (h *History) set(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	e, result, err := h.taker.Run(c, run)
@@ -119,7 +124,7 @@ func (h *History) set(c *call.Call, run func(*call.Call) gpubackend.Result) gpub
 	case err != nil:
 		h.journal.Refuse(err.Error())
 	case ofThread(c):
-		h.journal.Refuse("it has set an attribute of a thread's own stream")
+		h.journal.Refuse(attributeOfThread)
 	default:
 		h.journal.Set(keyOf(c.Op, c), e, h.uses(c))
 	}

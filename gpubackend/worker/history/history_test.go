@@ -24,11 +24,13 @@ type rig struct {
 	objects object.Table
 	buffers call.Buffers
 	next    uint64
-	set     map[uint64]uint64 // settings by what they are of
+	set     map[uint64]uint64 // attributes of streams, by the stream
+	peers   map[[2]uint64]bool
 }
 
 func newRig(t *testing.T, memory uint64) *rig {
-	r := &rig{t: t, set: map[uint64]uint64{}}
+	r := &rig{t: t, set: map[uint64]uint64{}, peers: map[[2]uint64]bool{}}
+	r.buffers.Copied = func(uint64) {}
 	r.History = New(Config{Objects: &r.objects, Buffers: &r.buffers, Memory: budget.New(memory)})
 	return r
 }
@@ -46,6 +48,8 @@ func (r *rig) handle(c *call.Call) gpubackend.Result {
 		c.Answer(r.objects.Add(object.Stream, r.next, c.Context))
 	case gpubackend.OpStreamSetAttribute:
 		r.set[c.Word(0)] = c.Word(2)
+	case gpubackend.OpCtxEnablePeerAccess, gpubackend.OpCtxDisablePeerAccess:
+		r.peers[[2]uint64{c.Context, c.Word(0)}] = c.Op == gpubackend.OpCtxEnablePeerAccess
 	case gpubackend.OpModuleGetFunction:
 		r.objects.Add(object.Function, 1, 0) // of which it says nothing
 	}
