@@ -169,15 +169,37 @@ func (t *Table) Remove(h uint64) {
 	kind := e.kind
 	t.release(int(h&indexMask) - 1)
 	switch kind {
-	case Context, Module, Library, Graph, MipmappedArray, GreenContext:
+	case Context, Module, Library, Kernel, Graph, MipmappedArray, GreenContext:
 		t.RemoveChildren(h)
 	}
 }
 
-// RemoveChildren forgets what dies with parent, but not parent.
+// RemoveChildren forgets what dies with parent, but not parent. A library may have many kernels:
+// what dies with any of them is looked for once.
 func (t *Table) RemoveChildren(parent uint64) {
+	if parent == 0 {
+		return
+	}
+	var kernels map[uint64]bool
 	for i := range t.rows {
-		if e := &t.rows[i]; e.kind != 0 && e.parent == parent && parent != 0 {
+		e := &t.rows[i]
+		switch h := handle(i, e.generation); {
+		case e.kind == 0 || e.parent != parent:
+		case e.kind == Kernel:
+			if kernels == nil {
+				kernels = map[uint64]bool{}
+			}
+			kernels[h] = true
+			t.release(i)
+		default:
+			t.Remove(h)
+		}
+	}
+	if kernels == nil {
+		return
+	}
+	for i := range t.rows {
+		if e := &t.rows[i]; e.kind != 0 && kernels[e.parent] {
 			t.Remove(handle(i, e.generation))
 		}
 	}

@@ -19,7 +19,7 @@ func (s *slowTable) remove(h uint64) {
 		return
 	}
 	delete(s.handles, h)
-	if e.kind != Context && e.kind != Module && e.kind != Library {
+	if e.kind != Context && e.kind != Module && e.kind != Library && e.kind != Kernel {
 		return
 	}
 	for child, c := range s.handles {
