@@ -51,6 +51,7 @@ type kept struct {
 	uses    []uint64 // handles of the objects that it needs
 	key     Key
 	setting bool
+	ended   bool // the context that it needed has begun anew since
 }
 
 // executedBytes is what a command counts for besides its slices.
@@ -102,6 +103,19 @@ func (j *Journal) Unset(key Key) { j.UnsetAll(func(k Key) bool { return k == key
 // UnsetAll is Unset of all settings that match.
 func (j *Journal) UnsetAll(match func(Key) bool) {
 	j.drop(func(k *kept) bool { return k.setting && match(k.key) })
+}
+
+// End says that a context has ended, and begins anew. Settings that need it are dropped, but for
+// those that last. What was made in it and is still there can't be made again.
+func (j *Journal) End(context uint64, lasts func(Key) bool) {
+	j.drop(func(k *kept) bool {
+		return k.setting && slices.Contains(k.uses, context) && !lasts(k.key)
+	})
+	for i := range j.list {
+		if k := &j.list[i]; !k.setting && k.Context == context && context != 0 {
+			k.ended = true
+		}
+	}
 }
 
 // Settings are the commands that changed settings that match, in their order.
@@ -227,6 +241,10 @@ func (j *Journal) Executed(objects int) ([]Executed, error) {
 
 // follows says why a command can't follow those that made these objects.
 func (k *kept) follows(made map[uint64]bool, alive func(uint64) bool) error {
+	if k.ended {
+		return fmt.Errorf("%w: command %d made some in a context that has ended since", ErrFixed,
+			k.Op)
+	}
 	for _, h := range k.uses {
 		if !made[h] {
 			return fmt.Errorf("%w: command %d made one of %#x, which is gone or came later",

@@ -165,6 +165,35 @@ func (p *program) restored(list []Executed) {
 	}
 }
 
+// none says of no setting that it lasts when its context ends.
+func none(Key) bool { return false }
+
+// TestEnd: what was set of a context goes with it, but for what lasts, and so does what is unset.
+func TestEnd(t *testing.T) {
+	p := newProgram(t, 1<<20)
+	a, b := p.add(object.Context, 0, nil), p.add(object.Context, 0, nil)
+	for i, uses := range [][]uint64{{a}, {b}, {a, b}, {b, a}, {b}} {
+		p.journal.Set(Key{uint64(i)}, Executed{Op: uint16(i), Words: []uint64{7}}, uses)
+	}
+	p.journal.End(a, func(key Key) bool { return key[0] == 3 })
+	p.journal.Unset(Key{4})
+	p.journal.Unset(Key{5})
+	var left []uint16
+	for _, e := range p.journal.Settings(func(Key) bool { return true }) {
+		left = append(left, e.Op)
+	}
+	if !slices.Equal(left, []uint16{1, 3}) || p.memory.Used() != p.journal.Bytes() {
+		t.Errorf("settings %v are left, and %d bytes of %d", left, p.journal.Bytes(),
+			p.memory.Used())
+	}
+	if e, ok := p.journal.Maker(b); !ok || e.Made[0] != b {
+		t.Errorf("%#x was made by %+v, %t", b, e, ok)
+	}
+	if e, ok := p.journal.Maker(77); ok {
+		t.Errorf("77 was made by %+v", e)
+	}
+}
+
 // TestFixed: what can't be made again is said, with the reason.
 func TestFixed(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -198,6 +227,18 @@ func TestFixed(t *testing.T) {
 			h := p.add(object.Context, 0, nil)
 			p.journal.Add(p.made[h], nil)
 		}, "twice"},
+		"one in a context that has ended": {func(p *program) {
+			c := p.add(object.Context, 0, nil)
+			p.add(object.Function, c, nil)
+			p.journal.End(c, none)
+		}, "has ended since"},
+		"none in a context that has ended": {func(p *program) {
+			c := p.add(object.Context, 0, nil)
+			h := p.add(object.Stream, c, nil)
+			p.journal.End(c, none)
+			p.objects.Remove(h)
+			p.add(object.Stream, c, nil)
+		}, ""},
 		"what isn't kept": {func(p *program) {
 			p.journal.Refuse("a context was reset")
 			p.add(object.Context, 0, nil)

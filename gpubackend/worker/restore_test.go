@@ -209,8 +209,10 @@ func TestFailedWithOthers(t *testing.T) {
 // be saved again or says why not.
 func FuzzRestore(f *testing.F) {
 	s, _ := savedProgram(f)
-	// What is in the memory is left out: there may be none, and it is long.
-	f.Add(s[names[0]], s[names[1]], s[names[2]], s[names[3]], []byte{})
+	for _, s := range append(savedPairs(f), s) {
+		// What is in the memory is left out: there may be none, and it is long.
+		f.Add(s[names[0]], s[names[1]], s[names[2]], s[names[3]], []byte{})
+	}
 	f.Add([]byte("{}"), make([]byte, 8), []byte{}, make([]byte, 8), []byte{})
 	f.Add([]byte(`{"Failed":700}`), []byte{}, []byte{}, []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, state, objects, journal, layout, memory []byte) {

@@ -16,12 +16,10 @@ type pair struct {
 	memory  [2]uint64
 }
 
-const pairBase = savedBase + 1<<41
-
-func newPair(t *testing.T) *pair {
+func newPair(t testing.TB) *pair {
 	t.Helper()
 	p := &pair{}
-	p.rig, p.end = freshWith(t, pairBase, 2)
+	p.rig, p.end = freshOnSoft(t)
 	if result := p.hello.Reopen(nil); result != gpubackend.Success {
 		t.Fatalf("open: %d", result)
 	}
@@ -34,7 +32,7 @@ func newPair(t *testing.T) *pair {
 }
 
 // on executes a command in the context of a GPU.
-func (p *pair) on(t *testing.T, gpu int, op gpubackend.Op, words ...uint64) gpubackend.Result {
+func (p *pair) on(t testing.TB, gpu int, op gpubackend.Op, words ...uint64) gpubackend.Result {
 	t.Helper()
 	p.rig.context = p.context[gpu]
 	return p.call(t, op, words...)
@@ -57,7 +55,7 @@ func (p *pair) again(t *testing.T) *pair {
 	s := p.rig.saved(t)
 	p.end()
 	q := *p
-	q.rig, q.end = freshWith(t, pairBase, 2)
+	q.rig, q.end = freshOnSoft(t)
 	if err := q.restoreSections(t, s); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +70,7 @@ type peerStep struct {
 	want  gpubackend.Result
 }
 
-func (p *pair) take(t *testing.T, steps []peerStep) {
+func (p *pair) take(t testing.TB, steps []peerStep) {
 	t.Helper()
 	for i, s := range steps {
 		if r := p.on(t, s.gpu, s.op, s.words(p)...); r != s.want {

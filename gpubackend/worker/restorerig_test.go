@@ -32,19 +32,19 @@ const (
 	savedPlace = memory.ReserveEnd - 1<<40
 )
 
-// freshOnSoft is a worker whose program has done nothing. end ends its device.
+// freshOnSoft is a worker whose program has done nothing, with two GPUs. end ends its device.
 func freshOnSoft(t testing.TB) (r *rig, end func()) {
 	t.Helper()
-	return freshAt(t, savedBase)
+	return freshWith(t, savedBase, 2)
 }
 
-// freshAt is freshOnSoft with its device memory somewhere else.
+// freshAt is one with one GPU, whose device memory is somewhere else.
 func freshAt(t testing.TB, base uint64) (r *rig, end func()) {
 	t.Helper()
 	return freshWith(t, base, 1)
 }
 
-// freshWith is freshAt with several GPUs.
+// freshWith is freshAt with so many GPUs.
 func freshWith(t testing.TB, base uint64, gpus int) (r *rig, end func()) {
 	t.Helper()
 	r = newRig(t)

@@ -54,6 +54,7 @@ func (w *Worker) makeSaving() {
 		}
 		w.history = history.New(history.Config{
 			Objects: &w.objects, Buffers: &w.buffers, Memory: budget.New(most),
+			Primary: w.contexts.Primary,
 		})
 		c.History = w.history
 	}

@@ -40,6 +40,5 @@ var undoers = map[gpubackend.Op]gpubackend.Op{
 
 // refusers do things that aren't kept: from then on the objects can't be made again.
 var refusers = []gpubackend.Op{
-	gpubackend.OpDevicePrimaryCtxRelease, gpubackend.OpDevicePrimaryCtxReset,
 	gpubackend.OpModuleLoadManaged, gpubackend.OpLibraryLoadManaged,
 }

@@ -142,6 +142,8 @@ func classes() map[string][]gpubackend.Op {
 	all := map[string][]gpubackend.Op{
 		"makers": makers, "refusers": refusers, "asking": asking, "working": working,
 		"ending": ending, "copied": {gpubackend.OpStreamCopyAttributes},
+		"primary contexts": {gpubackend.OpDevicePrimaryCtxReset,
+			gpubackend.OpDevicePrimaryCtxRelease},
 	}
 	for op := range setters {
 		all["setters"] = append(all["setters"], op)

@@ -6,6 +6,7 @@
 //	classes.go     which commands are kept
 //	history.go     keeps them: a step around their handlers, and none around any other's
 //	attributes.go  attributes of streams that are copied
+//	contexts.go    primary contexts that end, and begin anew
 //	replay.go      executes them again
 //
 // # Who owns what
@@ -39,6 +40,8 @@ type Config struct {
 	Objects *object.Table
 	Buffers *call.Buffers
 	Memory  *budget.Budget // what the journal may take
+	// Primary is the handle of a device's primary context; false: it never had one.
+	Primary func(device uint64) (handle uint64, ok bool)
 }
 
 // History is that of one guest process.
@@ -46,11 +49,12 @@ type History struct {
 	Config
 	journal *journal.Journal
 	taker   *again.Taker
+	users   map[uint64]int // how often the device has retained a primary context, by handle
 }
 
 // New returns a History of a program that has done nothing.
 func New(c Config) *History {
-	h := &History{Config: c, taker: again.New(c.Buffers)}
+	h := &History{Config: c, taker: again.New(c.Buffers), users: map[uint64]int{}}
 	h.journal = journal.New(c.Memory.Limit(), c.Memory, c.Objects.Has)
 	return h
 }
@@ -68,6 +72,8 @@ func (h *History) Steps() call.Steps {
 		steps[op] = h.unset
 	}
 	steps[gpubackend.OpStreamCopyAttributes] = h.copyAttributes
+	steps[gpubackend.OpDevicePrimaryCtxReset] = h.reset
+	steps[gpubackend.OpDevicePrimaryCtxRelease] = h.release
 	for _, op := range refusers {
 		steps[op] = h.refuse
 	}
@@ -78,6 +84,11 @@ func (h *History) Steps() call.Steps {
 func (h *History) make(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	before := h.Objects.Len()
 	e, result, err := h.taker.Run(c, run)
+	if result == gpubackend.Success && c.Op == gpubackend.OpDevicePrimaryCtxRetain {
+		for _, context := range c.Answers() {
+			h.retained(context)
+		}
+	}
 	if result != gpubackend.Success || h.Objects.Len() == before {
 		return result
 	}

@@ -127,8 +127,8 @@ func TestHistory(t *testing.T) {
 // what that was.
 func TestRefused(t *testing.T) {
 	for text, do := range map[string]func(r *rig, context uint64){
-		"cuDevicePrimaryCtxReset": func(r *rig, x uint64) {
-			r.do(gpubackend.OpDevicePrimaryCtxReset, x)
+		"ModuleLoadManaged": func(r *rig, x uint64) {
+			r.do(gpubackend.OpModuleLoadManaged, x)
 		},
 		"a thread's own stream": func(r *rig, x uint64) {
 			r.do(gpubackend.OpStreamSetAttribute, x, 2, 1, 5, 64) // the value is a buffer

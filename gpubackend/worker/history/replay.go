@@ -53,5 +53,5 @@ func kept(op gpubackend.Op) bool {
 		}
 	}
 	_, ok := setters[op]
-	return ok
+	return ok || op == gpubackend.OpDevicePrimaryCtxRelease
 }

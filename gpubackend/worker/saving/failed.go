@@ -32,7 +32,12 @@ func (s *Saving) query(context uint64) gpubackend.Result {
 	if r := s.Contexts.Set(context, true); r != gpubackend.Success {
 		return r
 	}
-	return s.Driver.ContextQuery()
+	switch r := s.Driver.ContextQuery(); r {
+	case gpubackend.InvalidContext, gpubackend.ContextIsDestroyed:
+		return gpubackend.Success // a primary one that nobody retains
+	default:
+		return r
+	}
 }
 
 // empty are the sections that a program that has failed has nothing in.
