@@ -171,6 +171,9 @@ func TestObjectsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsobjec
 // TestCodeSuspendedToAFile does the same with variables of code that have content and addresses.
 func TestCodeSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepscode") }
 
+// TestFunctionsSuspendedToAFile does the same with pointers to functions in device memory.
+func TestFunctionsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsfunctions") }
+
 func suspendedToAFile(t *testing.T, program string) {
 	t.Helper()
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 // stayers are programs that can't be saved, and the reasons that must be given for each.
 var stayers = map[string][]string{
 	"keepsfixed": {"green_contexts"},
+	"keepsheap":  {"its kernels allocate memory with malloc"},
 }
 
 // togetherScript runs several programs without end, and ends when one of them ends.

@@ -4,15 +4,10 @@ package decoded
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
-
-// programs numbers the programs of this process, so that a function's address
-// is valid in its own program only.
-var programs atomic.Uint64
 
 // Load decodes a module, and takes what the program consists of from mem. The error is a *ptx.Error
 // for what isn't supported, or wraps budget.ErrExceeded; what was taken is the caller's to give
@@ -21,7 +16,7 @@ func Load(m *ptx.Module, mem *budget.Account) (*Program, error) {
 	p := &Program{
 		mem:       mem,
 		module:    m,
-		number:    programs.Add(1),
+		number:    m.Sum & (1<<(WindowShift-programShift) - 1),
 		kernels:   make(map[string]*Kernel),
 		Functions: make(map[*ptx.Function]*Function),
 		Addresses: make(map[*ptx.Variable]uint64),

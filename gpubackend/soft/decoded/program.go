@@ -173,8 +173,9 @@ func (p *Program) refers(g *Global) bool {
 	return false
 }
 
-// Function addresses are FunctionWindow, the program's number, and the index
-// of the function.
+// Function addresses are FunctionWindow, the program's number, and the index of the function. They
+// are the same in another process, where a program goes on that has stored some. The number is of
+// the text, so that a function of another text isn't called by mistake.
 const (
 	functionShift = 4
 	programShift  = 28

@@ -21,6 +21,9 @@ type Module struct {
 	// Vars are the variables of module scope.
 	Vars []*Variable
 
+	// Sum tells texts apart. It is the same in each process.
+	Sum uint64
+
 	functions map[string]*Function
 	vars      map[string]*Variable
 	bodies    uint64 // what the functions' bodies count for

@@ -3,6 +3,8 @@
 package ptx
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -46,6 +48,8 @@ func Parse(text []byte, mem *budget.Account) (*Module, error) {
 		tokens: newTokens(string(text), mem),
 		module: &Module{functions: make(map[string]*Function), vars: make(map[string]*Variable)},
 	}
+	sum := sha256.Sum256(text)
+	p.module.Sum = binary.LittleEndian.Uint64(sum[:])
 	err := p.parseModule()
 	if err == nil {
 		err = p.checkRelocs()
