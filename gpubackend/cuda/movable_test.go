@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 var movable = Options{MovableCode: true}
@@ -132,13 +133,23 @@ func TestCodeThatStays(t *testing.T) {
 		}
 		must(t, "unload", d.LibraryUnload(l))
 	}
+	debug := binary.LittleEndian.AppendUint64(nil, cudaabi.JITGenerateDebugInfo)
+	debug = binary.LittleEndian.AppendUint64(debug, 1)
+	m, _, _, r := d.ModuleLoadData(compiled(t, "plain.cubin"), debug, nil, nil)
+	must(t, "load for a debugger", r)
+	if got := d.Unsavable(); !strings.Contains(got, "debugger") {
+		t.Errorf("for a debugger: %q", got)
+	}
+	must(t, "unload", d.ModuleUnload(m))
 	if got := d.Unsavable(); got != "" {
 		t.Error(got)
 	}
 	drivertest.Tell("fake_refuse_elf", 1)
 	t.Cleanup(func() { drivertest.Tell("fake_refuse_elf", 0) })
-	_, _, _, r := d.ModuleLoadData(compiled(t, "plain.cubin"), nil, nil, nil)
+	_, _, _, r = d.ModuleLoadData(compiled(t, "plain.cubin"), nil, nil, nil)
 	want(t, "refused by the driver", r, gpubackend.InvalidImage)
+	must(t, "wait", d.CtxSynchronize())
+	d.Settled()
 	if n := d.Allocations(0); n != 0 {
 		t.Errorf("%d allocations are left", n)
 	}

@@ -255,6 +255,7 @@ const (
 	JITErrorLogBuffer                = 5
 	JITErrorLogBufferSizeBytes       = 6
 	JITTarget                        = 9
+	JITGenerateDebugInfo             = 11
 	JITLogVerbose                    = 12
 	JITGlobalSymbolNames             = 17
 	JITGlobalSymbolAddresses         = 18

@@ -130,17 +130,9 @@ func (c *cubin) addVariable(i int) error {
 // addRelocations takes the relocations of a table that concern managed variables.
 func (c *cubin) addRelocations(i int) error {
 	s := &c.sections[i]
-	table, err := c.content(s)
+	table, size, err := c.relocationTable(i)
 	if err != nil {
 		return err
-	}
-	size := relSize
-	if s.kind == typeRela {
-		size = relaSize
-	}
-	if s.link != c.table || s.entry != uint64(size) || len(table)%size != 0 ||
-		uint64(s.info) >= uint64(len(c.sections)) {
-		return fmt.Errorf("relocations in section %d: %w", i, ErrUnsupported)
 	}
 	var keep []byte
 	for at := 0; at < len(table); at += size {

@@ -30,6 +30,7 @@
 //
 //	images      code.go (what the caller gets) image.go (finding one) footprint.go (their memory)
 //	            stays.go (variables of all kinds) plain.go (placing those that aren't managed)
+//	            functions.go (addresses of functions)
 //	cubins      cubin.go elf.go
 //	PTX         ptx.go declare.go (declarations) scan.go (tokens) rewrite.go body.go (uses)
 package managed

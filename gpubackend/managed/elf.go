@@ -181,6 +181,24 @@ type relocation struct {
 	addend       uint64
 }
 
+// relocationTable is a table of relocations, a multiple of size bytes, of which each is one. The
+// section that it is for exists.
+func (f *elfFile) relocationTable(i int) (table []byte, size int, err error) {
+	s := &f.sections[i]
+	if table, err = f.content(s); err != nil {
+		return nil, 0, err
+	}
+	size = relSize
+	if s.kind == typeRela {
+		size = relaSize
+	}
+	if s.link != f.table || s.entry != uint64(size) || len(table)%size != 0 ||
+		uint64(s.info) >= uint64(len(f.sections)) {
+		return nil, 0, fmt.Errorf("relocations in section %d: %w", i, ErrUnsupported)
+	}
+	return table, size, nil
+}
+
 // relocationIn decodes an entry, of relSize or relaSize bytes.
 func relocationIn(b []byte) relocation {
 	le := binary.LittleEndian

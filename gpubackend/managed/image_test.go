@@ -209,6 +209,7 @@ func try(image []byte) {
 	Find(image, nil)
 	_, _ = Footprint(image, 90, nil)
 	_, _ = Stays(image, 90, false, nil)
+	_, _ = Stays(image, 90, true, nil)
 	codes, _ := Open(image, 90, nil)
 	if plain, err := OpenPlain(image, 90, nil); err == nil && plain != nil {
 		codes = append(codes, plain)
@@ -222,9 +223,11 @@ func try(image []byte) {
 }
 
 func FuzzOpen(f *testing.F) {
-	for _, file := range []string{"vars.fatbin", "object.cubin", "object75.cubin", "linked.cubin"} {
+	for _, file := range []string{"vars.fatbin", "object.cubin", "object75.cubin", "linked.cubin",
+		"stored.cubin"} {
 		f.Add(golden(f, file))
 	}
+	f.Add([]byte(debugText + ".entry k() { call twice; mov.u64 %rd1, twice; }"))
 	f.Add([]byte(ptxHead +
 		".global .attribute(.managed) .u32 a = 1;\n" +
 		".visible .entry k() { ld.global.u32 %r1, [a+4]; }"))

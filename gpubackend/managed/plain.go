@@ -172,31 +172,6 @@ func (f *elfFile) checkApart() error {
 	return nil
 }
 
-// checkPlace refuses a relocation by which code or data gets an address that only the driver knows.
-// A return address (a function and a number) doesn't last, and the functions that the driver itself
-// has are only called.
-func (c *cubin) checkPlace(target *section, r relocation) error {
-	in := c.sectionName(target)
-	if uint64(r.symbol) >= uint64(c.count()) || strings.HasPrefix(in, ".debug") ||
-		strings.HasPrefix(in, ".nv_debug") || strings.HasPrefix(in, ".rel") {
-		return nil
-	}
-	s := c.symbol(int(r.symbol))
-	name := c.nameOf(s)
-	switch code := strings.HasPrefix(in, ".text"); {
-	case c.isConstant(s):
-		return fmt.Errorf("%w: it takes the address of constant %q", ErrStays, name)
-	case s.section == 0 && (name == "vprintf" || name == "__assertfail"):
-		return nil
-	case s.kind == symbolFunction && !(code && (r.addend != 0 || r.kind == relocCall)):
-		return fmt.Errorf("%w: it takes the address of function %q", ErrStays, name)
-	}
-	return nil
-}
-
-// relocCall is the kind of a relocation in a call of a function, relative to the call.
-const relocCall = 75
-
 // Instructions of sm_70 to sm_90 have 128 bits. Bits 9 to 11 say which operands there are: in two
 // forms one is a word in a bank of constants, whose place is in bits 38 to 53 and whose bank is in
 // bits 54 to 58. The first words of bank 0 are the driver's, and parameters follow. In one of the

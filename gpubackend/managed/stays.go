@@ -13,10 +13,10 @@ import (
 )
 
 // Stays says why an image's code can't be loaded again in another process unnoticed; "": it can.
-// Either it has variables, which the driver would put elsewhere, unless these are placed, or its
-// kernels allocate memory that only the driver knows. All code is checked that can run on a GPU of
-// an architecture. An error says that it can't be known, as with Footprint. What it reads is taken
-// from mem until it returns.
+// It has variables, which the driver would put elsewhere, unless these are placed, or addresses of
+// functions, or its kernels allocate memory that only the driver knows. All code is checked that
+// can run on a GPU of an architecture. An error says that it can't be known, as with Footprint.
+// What it reads is taken from mem until it returns.
 func Stays(image []byte, arch int, placed bool, mem *budget.Account) (why string, err error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
@@ -52,14 +52,17 @@ func staysFor(e *fatbin.Variant, variables bool, mem *budget.Account) (string, e
 	if bytes.Contains(code, []byte("malloc")) {
 		return "its kernels may allocate memory with malloc", nil
 	}
-	if !variables {
-		return "", nil
+	if variables {
+		name, err := variableOf(e, code, false, mem)
+		if name != "" || err != nil {
+			return fmt.Sprintf("its code has variables, such as %q", name), err
+		}
 	}
-	name, err := variableOf(e, code, false, mem)
+	name, err := functionOf(e, code, mem)
 	if err != nil || name == "" {
 		return "", err
 	}
-	return fmt.Sprintf("its code has variables, such as %q", name), nil
+	return fmt.Sprintf("its code has addresses of functions, such as %q", name), nil
 }
 
 // payload is a variant's code, if it can be read.

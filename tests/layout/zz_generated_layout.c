@@ -1777,6 +1777,11 @@ static void check_values(void)
 #else
 	missing("CU_JIT_TARGET", 12040);
 #endif
+#ifdef HAVE_CU_JIT_GENERATE_DEBUG_INFO
+	value("CU_JIT_GENERATE_DEBUG_INFO", (long long)CU_JIT_GENERATE_DEBUG_INFO, 11);
+#else
+	missing("CU_JIT_GENERATE_DEBUG_INFO", 12040);
+#endif
 #ifdef HAVE_CU_JIT_LOG_VERBOSE
 	value("CU_JIT_LOG_VERBOSE", (long long)CU_JIT_LOG_VERBOSE, 12);
 #else

@@ -4,10 +4,12 @@ package code
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
@@ -202,7 +204,7 @@ func (x *Code) fillAreas(c *contexts.Context) {
 func (x *Code) loadMovableModule(
 	image, options, infoLog, errorLog []byte,
 ) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	return loadMovable(x, image, false,
+	return loadMovable(x, image, options, false,
 		func(code []byte) (gpubackend.Module, uint64, uint64, gpubackend.Result) {
 			return x.loadModule(code, options, infoLog, errorLog)
 		},
@@ -221,7 +223,7 @@ func (x *Code) loadMovableModule(
 func (x *Code) loadMovableLibrary(
 	image, options, infoLog, errorLog []byte,
 ) (l gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	return loadMovable(x, image, true,
+	return loadMovable(x, image, options, true,
 		func(code []byte) (gpubackend.Library, uint64, uint64, gpubackend.Result) {
 			return x.loadLibrary(code, options, infoLog, errorLog)
 		},
@@ -239,27 +241,41 @@ func (x *Code) loadMovableLibrary(
 // loadMovable loads an image by load. If its variables are in an area, take fills that, and notes
 // whose it is. If either fails, the image is loaded as it is.
 func loadMovable[H ~uint64](
-	x *Code, image []byte, library bool,
+	x *Code, image, options []byte, library bool,
 	load func(code []byte) (h H, infoUsed, errorUsed uint64, r gpubackend.Result),
 	take func(h H, a *variablesArea) gpubackend.Result, unload func(H) gpubackend.Result,
 ) (h H, infoUsed, errorUsed uint64, r gpubackend.Result) {
 	code, a, why := x.open(image, library)
 	h, infoUsed, errorUsed, r = load(code)
 	if a != nil && r == gpubackend.Success {
-		if r = take(h, a); r == gpubackend.Success {
-			return h, infoUsed, errorUsed, r
+		if r = take(h, a); r != gpubackend.Success {
+			unload(h)
 		}
-		unload(h)
 	}
-	if a != nil {
+	if a != nil && r != gpubackend.Success {
 		x.free(a)
 		why = "its code isn't taken by the driver when its variables are placed"
 		h, infoUsed, errorUsed, r = load(image)
+	}
+	if why == "" && forDebugger(options) {
+		why = "its code is compiled for a debugger, and may have addresses of functions"
 	}
 	if r == gpubackend.Success && why != "" {
 		x.areas.stays[uint64(h)] = why
 	}
 	return h, infoUsed, errorUsed, r
+}
+
+// forDebugger says whether the driver was to compile for a debugger. In such code pointers to
+// functions are addresses that the driver chooses (package managed).
+func forDebugger(options []byte) bool {
+	for ; len(options) >= 16; options = options[16:] {
+		id, value := binary.LittleEndian.Uint64(options), binary.LittleEndian.Uint64(options[8:])
+		if id == cudaabi.JITGenerateDebugInfo && uint32(value) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // stays notes that the guest has been told where the driver has a variable.
