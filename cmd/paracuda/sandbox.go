@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/hostuse"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
@@ -90,9 +91,10 @@ type household struct {
 	weigh   func(pids []int) (map[int]hostuse.Bytes, error)
 	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: this process may
 	opener  ram.Opener                               // of the guest's memory; nil: nobody can
-	end     func(made []string)                      // ends all, and removes these sockets
-	left    []device.Process                         // by the previous device process
-	lost    <-chan struct{}                          // closed when nothing can be started any more
+	make    func(pid int, f memfd.Form) (*os.File, error)
+	end     func(made []string) // ends all, and removes these sockets
+	left    []device.Process    // by the previous device process
+	lost    <-chan struct{}     // closed when nothing can be started any more
 }
 
 // household makes one whose processes write to stderr.
@@ -105,8 +107,8 @@ func (o *deviceOptions) household(
 			"this process's rights")
 		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
 		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
-		return &household{c, usageOf(gpu, c, ask, log), weighed, nil, nil, func([]string) {}, nil,
-			nil}, nil
+		return &household{c, usageOf(gpu, c, ask, log), weighed, nil, nil, nil,
+			func([]string) {}, nil, nil}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
 	config := starterConfig{GPU: gpu, VM: o.logs.VM, Level: o.logs.Level,
@@ -125,7 +127,7 @@ func (o *deviceOptions) household(
 	}
 	ask := func([]int) (ledger.Usage, error) { return d.softMemory(gpus) }
 	return &household{d, usageOf(gpu, d, ask, log), d.weigh, d.client.Connect, d.client,
-		d.end, left, d.lost}, nil
+		d.client.Make, d.end, left, d.lost}, nil
 }
 
 // made lists the sockets that this process makes: for front ends, and for control.

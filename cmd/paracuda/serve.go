@@ -127,7 +127,7 @@ func (o *deviceOptions) makeDevice(s *server, home *household, shared *sharing) 
 	c := o.deviceConfig(s.gpu, s.before, s.log)
 	c.Ledger, c.Usage, c.Weigh = page, home.memory, home.weigh
 	c.Spawn, c.Greeted = home, s.greeted
-	c.Trouble, c.Opener = s.trouble, home.opener
+	c.Trouble, c.Opener, c.Make = s.trouble, home.opener, home.make
 	if c.From, err = o.openFrom(s.before, s.gpu, s.log); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/hostuse"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/numbering"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/place"
@@ -75,7 +77,9 @@ type Config struct {
 	Asks    bool
 	Numbers *numbering.Numbers
 	Opener  ram.Opener // of files of the guest's memory; nil: nobody can
-	Clock   pace.Clock // for the pace of starts; nil: the real one
+	// Make makes a file in memory for a worker; nil: workers make them.
+	Make  func(pid int, f memfd.Form) (*os.File, error)
+	Clock pace.Clock // for the pace of starts; nil: the real one
 	// Gate is the page on which an arbiter tells the VM's workers whether they may give the GPU
 	// work; nil: nobody does. It stays the caller's, and must be open for as long as there are
 	// workers.

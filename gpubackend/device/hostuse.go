@@ -26,7 +26,10 @@ func (d *Device) bound() {
 	h := accounts.HostBounds{Process: d.settings.HostBytes(), VM: d.settings.HostEnd(),
 		Beside: besideSoft}
 	if d.config.GPU == "cuda" {
-		h.Beside = besideCUDA
+		h.Beside, h.Files = besideCUDA, math.MaxUint64 // no files are made for workers
+	} else {
+		policy := &d.settings.Now().Settings.Policy
+		h.Files = policy.SoftMemory * uint64(gpusOf(policy))
 	}
 	d.accounts.SetHost(h)
 }

@@ -48,7 +48,7 @@ func New(c Config) *Device {
 		ram: ram.New(c.Numbers, c.Opener, c.Log), exports: exports.New(proclimit.Files())}
 	d.shares = shares.New(shares.Config{Patience: c.Timeouts.Answer / 2, Guard: d.guard})
 	d.mappings = mappings.New(mappings.Config{RAM: d.ram, Opens: c.GPU == "cuda", Run: d.run,
-		Log: d.log, Vouchers: func() uint64 { return d.control.Vouchers() }})
+		Make: c.Make, Log: d.log, Vouchers: func() uint64 { return d.control.Vouchers() }})
 	policy := &c.Settings.Policy
 	d.faults = faults.New(gpusOf(policy), policy.Known(), c.Log)
 	starts := pace.New(float64(c.Settings.Starts), opening.Burst, c.Clock)

@@ -2,7 +2,7 @@
 
 // Package hostuse tells how much of the host's memory a process has, as the kernel counts it. The
 // process has no say in that, but can have memory that isn't its own in the kernel's eyes: files in
-// memory that it doesn't map, and what its sockets hold.
+// memory that it doesn't map, and what sockets hold.
 //
 // # Who owns what
 //
@@ -25,6 +25,9 @@ type Bytes struct {
 	// page tables and nothing else.
 	Private uint64
 	Shared  uint64 // that it has mapped of memory that others can have, too
+	// Files is what files in memory have that were made for it, mapped or not, whoever has them.
+	// The kernel doesn't say that of a process: who makes them does.
+	Files uint64
 }
 
 // Process is one that is watched.

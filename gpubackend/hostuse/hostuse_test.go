@@ -120,9 +120,9 @@ func TestEnded(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Bytes{
 		"Name:\tRssAnon:\nRssAnon:\t     100 kB\nRssFile:\t 7 kB\nRssShmem:\t 3 kB\n" +
-			"VmPTE:\t 5 kB\nVmSwap:\t 20 kB\n": {125 << 10, 3 << 10},
+			"VmPTE:\t 5 kB\nVmSwap:\t 20 kB\n": {Private: 125 << 10, Shared: 3 << 10},
 		"RssAnon:\t0 kB\nRssShmem:\t0 kB\nVmPTE:\t1 kB\nVmSwap:\t0 kB\n" +
-			"HugetlbPages:\t2048 kB\nThreads:\t3\n": {1<<10 + 2<<20 + 3*thread, 0},
+			"HugetlbPages:\t2048 kB\nThreads:\t3\n": {Private: 1<<10 + 2<<20 + 3*thread},
 		"Name:\tx\nState:\tZ (zombie)\nThreads:\t1\n":              {},
 		"RssAnon:\t100 kB\nRssShmem:\t1 kB\nVmPTE:\t1 kB\n":        {},
 		"RssAnon:\tmany\nRssShmem:\t1\nVmPTE:\t1\nVmSwap:\t1\n":    {},

@@ -4,7 +4,8 @@
 // calls wait that map a descriptor from sandbox.AskedFrom on. A Decider gets them, asks a Policy,
 // and gives the worker the file that the descriptor stands for, or refuses the call. The worker can
 // neither read, copy nor close such a descriptor (package sandbox). It can still send it over a
-// socket: docs/threat-model.md says what is missing.
+// socket: docs/threat-model.md says what is missing. A worker on the software GPU asks for files in
+// memory of its own in the same way: the Policy has them made.
 //
 // # Who owns what
 //

@@ -23,7 +23,7 @@ type (
 	}
 	decision struct {
 		id    uint64
-		_     int64 // what the call returns
+		value int64 // what the call returns
 		error int32
 		flags uint32
 	}
@@ -46,14 +46,22 @@ func runTogether(listener int) {
 // request asks a listener something. The kernel reads and writes what p points to during the call,
 // and keeps nothing that points here.
 func request[T notified | decision | handed](listener int, number uintptr, p *T) error {
+	_, err := requested(listener, number, p)
+	return err
+}
+
+// requested is request that returns what the kernel answers.
+func requested[T notified | decision | handed](
+	listener int, number uintptr, p *T,
+) (uintptr, error) {
 	for {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), number,
+		r, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), number,
 			uintptr(unsafe.Pointer(p)))
 		if errno == 0 {
-			return nil
+			return r, nil
 		}
 		if errno != unix.EINTR {
-			return errno
+			return 0, errno
 		}
 	}
 }

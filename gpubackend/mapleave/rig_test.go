@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/mapleave/mapleavetest"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 )
 
 // ram is a policy: two files, of which some mappings are allowed.
@@ -20,6 +21,7 @@ type ram struct {
 	mu      sync.Mutex
 	gone    map[uint32]bool
 	saw     []Mapping
+	made    []memfd.Form
 	refused []error
 }
 
@@ -46,6 +48,16 @@ func (r *ram) said() (saw []Mapping, refused []error) {
 
 var errNot = errors.New("it may not")
 
+func (r *ram) Make(f memfd.Form, give func(fd int) error) error {
+	r.mu.Lock()
+	r.made = append(r.made, f)
+	r.mu.Unlock()
+	if f.Bytes > 4*pageSize {
+		return errNot
+	}
+	return give(r.files[asked])
+}
+
 func (r *ram) Allow(m Mapping, give func(fd int) error) error {
 	r.mu.Lock()
 	r.saw = append(r.saw, m)
@@ -63,7 +75,7 @@ func newRAM(t testing.TB, may func(Mapping) bool) *ram {
 	t.Helper()
 	r := &ram{files: map[uint32]int{}, may: may}
 	for i := range 2 {
-		fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC)
+		fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,15 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OfGPU is the name for memory of a GPU, which is numbered among the VM's.
-func OfGPU(kind string, gpu int) string { return fmt.Sprintf("paracuda-%s-%d", kind, gpu) }
-
 // New makes memory to share with other processes: its size can't change.
 func New(name string, size uint64) (int, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := unix.MemfdCreate(name, makeFlags)
 	if err != nil {
 		return -1, fmt.Errorf("create %s: %w", name, err)
 	}
+	return fix(fd, name, size)
+}
+
+// fix gives a new file its size for good. If that fails the file is closed.
+func fix(fd int, name string, size uint64) (int, error) {
 	if err := unix.Ftruncate(fd, int64(size)); err != nil {
 		unix.Close(fd)
 		return -1, fmt.Errorf("size %s: %w", name, err)

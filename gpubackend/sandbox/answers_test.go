@@ -117,6 +117,27 @@ var mapsAlone = map[string]func(){
 	},
 }
 
+// makesAlone are ways to memory that the kernel doesn't count as the process's own, where nobody
+// has the listener: nobody allows any.
+var makesAlone = map[string]func(){
+	"a file in memory": answer(unix.ENOSYS, unix.SYS_MEMFD_CREATE, 0,
+		unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING, 4096),
+	"a file's size": answer(unix.ENOSYS, unix.SYS_FTRUNCATE, 2, 1<<30),
+	"shared memory, huge pages, or any that is both": func() {
+		for _, flags := range []int{unix.MAP_SHARED, unix.MAP_SHARED_VALIDATE,
+			unix.MAP_PRIVATE | unix.MAP_HUGETLB, unix.MAP_SHARED | unix.MAP_HUGETLB} {
+			if _, err := unix.MmapPtr(-1, 0, nil, 4096, unix.PROT_READ|unix.PROT_WRITE,
+				flags|unix.MAP_ANONYMOUS); err == nil {
+				panic(fmt.Sprintf("flags %#x: it has the memory", flags))
+			}
+		}
+		if _, err := unix.MmapPtr(2, 0, nil, 4096, unix.PROT_READ,
+			unix.MAP_PRIVATE|unix.MAP_HUGETLB); err != unix.ENOSYS {
+			panic(fmt.Sprint("huge pages of a file: ", err))
+		}
+	},
+}
+
 var openFails = func() {
 	if _, err := os.Open("/proc/self/status"); !errors.Is(err, os.ErrPermission) {
 		panic(fmt.Sprint("error ", err))
@@ -125,7 +146,7 @@ var openFails = func() {
 
 // answered is what some roles get an answer for, be it an error.
 var answered = map[string]map[string]func(){
-	"worker": with(with(mapsAlone, byControl), map[string]func(){
+	"worker": with(with(with(mapsAlone, byControl), makesAlone), map[string]func(){
 		"opening a file fails": openFails,
 	}),
 	"mover":          {"opening a file fails": openFails},

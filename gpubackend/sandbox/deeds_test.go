@@ -119,7 +119,11 @@ var alsoForbidden = map[string]map[string]func(){
 		"receive from others": receive,
 		"delete a file":       deleteFile, "be traced": beTraced, "list a directory": list,
 		"make a folder": makeFolder, "read limits": raw(unix.SYS_PRLIMIT64),
-		"a longer mapping": raw(unix.SYS_MREMAP),
+		"a longer mapping":  raw(unix.SYS_MREMAP),
+		"memory for a file": raw(unix.SYS_FALLOCATE, 0, 0, 0),
+		"memory that stays": raw(unix.SYS_FALLOCATE, 0, unix.FALLOC_FL_KEEP_SIZE, 0),
+		"pairs of sockets":  raw(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM),
+		"pipes":             raw(unix.SYS_PIPE2),
 	}))),
 	"mover": with(noOffers, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced, "list a directory": list,
@@ -128,6 +132,7 @@ var alsoForbidden = map[string]map[string]func(){
 	"worker on CUDA": with(guestsMemory, with(otherRequests, with(ofControl, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced,
 		"another descriptor of the guest's memory": raw(unix.SYS_DUP, AskedFrom),
+		"cut the guest's memory short":             raw(unix.SYS_FTRUNCATE, AskedFrom),
 	}))),
 	"mover on CUDA": with(noOffers, with(otherRequests, map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced,
@@ -152,7 +157,6 @@ var guestsMemory = map[string]func(){
 	"read it by the number's lower half":     raw(unix.SYS_READ, 1<<32|AskedFrom),
 	"read the last of it":                    raw(unix.SYS_PREAD64, AskedFrom+2*AskedNumbers-1),
 	"write to it":                            raw(unix.SYS_WRITE, AskedFrom),
-	"cut it short":                           raw(unix.SYS_FTRUNCATE, AskedFrom),
 	"forget which memory it is":              raw(unix.SYS_CLOSE, AskedFrom),
 	"copy its descriptor":                    raw(unix.SYS_FCNTL, AskedFrom, unix.F_DUPFD),
 	"put another file there":                 raw(unix.SYS_FCNTL, 0, unix.F_DUPFD, AskedFrom),

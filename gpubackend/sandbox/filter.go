@@ -65,7 +65,7 @@ func FilterAsking(role Role, control int) (listener int, missing, err error) {
 	if err != nil {
 		return -1, nil, err
 	}
-	if missing = MakeRoom(control); missing == nil {
+	if missing = errors.Join(canBeGiven(), MakeRoom(control)); missing == nil {
 		if err := unix.Close(lastAsked); err != nil {
 			return -1, nil, fmt.Errorf("filter system calls: %w", err)
 		}
@@ -76,7 +76,41 @@ func FilterAsking(role Role, control int) (listener int, missing, err error) {
 		}
 		missing = fmt.Errorf("have another process decide on mappings: %w", err)
 	}
-	return -1, missing, filter(program)
+	return -1, missing, filter(unasked(program))
+}
+
+// canBeGiven says why nobody could give files to a process whose call they decide on.
+func canBeGiven() error {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return fmt.Errorf("read the kernel's version: %w", err)
+	}
+	return givesFiles(unix.ByteSliceToString(name.Release[:]))
+}
+
+// givesFiles says so of a kernel with that version: 5.9 is the first that can.
+func givesFiles(release string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return fmt.Errorf("read the kernel's version, %q: %w", release, err)
+	}
+	if major < 5 || major == 5 && minor < 9 {
+		return fmt.Errorf("the kernel is %s, and 5.9 or later is needed", release)
+	}
+	return nil
+}
+
+// unasked is a program that allows what somebody else would decide on, for where nobody can: a
+// worker needs files in memory.
+func unasked(program []unix.SockFilter) []unix.SockFilter {
+	program = slices.Clone(program)
+	for i := range program {
+		p := &program[i]
+		if p.Code == unix.BPF_RET|unix.BPF_K && p.K == unix.SECCOMP_RET_USER_NOTIF {
+			p.K = unix.SECCOMP_RET_ALLOW
+		}
+	}
+	return program
 }
 
 // MakeRoom has the kernel make this process's table of descriptors large enough for those from

@@ -31,7 +31,7 @@ var ErrGone = errors.New("the starter process is gone")
 type Client struct {
 	conn  *net.UnixConn
 	gone  chan struct{} // closed when the starter process is gone
-	knows bool          // it knows reopen, shut and weigh
+	knows bool          // it knows reopen, shut, weigh and makes
 
 	mu        sync.Mutex
 	last      uint32
@@ -43,7 +43,7 @@ type Client struct {
 type answer struct {
 	message
 	process *Process // for started
-	file    *os.File // for connected and reopened
+	file    *os.File // for connected, reopened and made
 }
 
 // drop gives up what came with an answer that nobody waits for any more.
@@ -258,7 +258,7 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 		a.process = newProcess(m.id, int(m.pid), fd, c.gone)
 		c.processes[m.id] = a.process
 	}
-	if (m.kind == connected || m.kind == reopened) && fd >= 0 {
+	if (m.kind == connected || m.kind == reopened || m.kind == made) && fd >= 0 {
 		a.file = os.NewFile(uintptr(fd), "answer")
 	}
 	ch := c.asked[m.id]

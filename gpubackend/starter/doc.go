@@ -20,7 +20,8 @@
 // A device process that was taken over. It can ask to start children of a few roles, each with one
 // socket and a limited number at a time; to count the children's memory, of GPUs and of the host;
 // to open a file in memory, which it has, once more, to be read only; to take all permissions of a
-// file without a name, which it has; and to connect to sockets, or remove others, that were named
-// when the starter process started. The device process believes the starter process about how a
-// child ended, but only the kernel that it has ended.
+// file without a name, which it has; to make files in memory for the children, of which the starter
+// process keeps half as many as it may have files; and to connect to sockets, or remove others,
+// that were named when the starter process started. The device process believes the starter process
+// about how a child ended, but only the kernel that it has ended.
 package starter

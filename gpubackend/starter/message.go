@@ -60,8 +60,10 @@ const (
 	isShut                    // the answer
 	weigh                     // asks how much of the host's memory all children have
 	weighed                   // the answer
+	makes                     // asks for a file in memory for the child with that process id
+	made                      // the answer: the file
 
-	lastKind = weighed
+	lastKind = made
 )
 
 // message is a packet: kind, role, length of the text or number of pids, id, pid; then the text, or
@@ -71,14 +73,15 @@ type message struct {
 	role Role
 	id   uint32 // of the request; for a child, of the request for it
 	// for failed: the kernel's error, if it is one; for listed: a request's number; for ended: the
-	// signal that ended it, or 0
+	// signal that ended it, or 0; for makes: a child's
 	pid  uint32
 	text string
 	used []usedBy
 }
 
 // usedBy is how much memory of a GPU a child has. For the first GPU each child has one. For weighed
-// it is how much of the host's memory, and gpu says of which kind.
+// it is how much of the host's memory, and gpu says of which kind. For makes it
+// is one file, and gpu says what it is for (memfd.Form).
 type usedBy struct {
 	pid   uint32
 	gpu   uint32
@@ -86,7 +89,7 @@ type usedBy struct {
 }
 
 // hasUsed says whether messages of a kind have used, and no text.
-func (k kind) hasUsed() bool { return k == counted || k == weighed }
+func (k kind) hasUsed() bool { return k == counted || k == weighed || k == makes }
 
 const (
 	headerBytes = 12
@@ -132,7 +135,8 @@ func decode(b []byte) (*message, error) {
 		return nil, errMessage
 	case !m.kind.hasUsed() && (n > maxText || len(rest) != n):
 		return nil, errMessage
-	case m.kind.hasUsed() && (n > maxUsed || len(rest) != n*usedBytes):
+	case m.kind.hasUsed() && (n > maxUsed || len(rest) != n*usedBytes),
+		m.kind == makes && n != 1:
 		return nil, errMessage
 	case !m.kind.hasUsed():
 		m.text = string(rest)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// knowsAll is what a starter process says that knows reopen, shut and weigh. One of an earlier
-// version, which a device process may take over, would end.
-const knowsAll = "reopens, shuts, weighs"
+// knowsAll is what a starter process says that knows reopen, shut, weigh and makes. One of an
+// earlier version, which a device process may take over, would end.
+const knowsAll = "reopens, shuts, weighs, makes"
 
 var (
 	errReopen = errors.New("only a file in memory that can be read and written is opened again")

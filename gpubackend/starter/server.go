@@ -47,6 +47,8 @@ type server struct {
 
 	waiting chan func() // that count, weigh or connect
 
+	files watchedFiles
+
 	last uint32 // the highest number of a request
 
 	mu       sync.Mutex
@@ -72,6 +74,7 @@ func Serve(conn *net.UnixConn, c Config) error {
 	s := &server{Config: c, conn: conn, waiting: make(chan func(), maxWaiting),
 		children: map[uint32]running{}}
 	defer close(s.waiting)
+	defer s.files.close()
 	go func() {
 		for do := range s.waiting {
 			do()
@@ -101,6 +104,8 @@ func Serve(conn *net.UnixConn, c Config) error {
 			s.shut(m, control)
 		case control != nil:
 			err = errMessage
+		case m.kind == makes:
+			s.makeFile(m)
 		case m.kind == count && s.Count != nil:
 			s.beside(m, s.count)
 		case m.kind == weigh:
@@ -189,6 +194,7 @@ func (s *server) await(id uint32, c Child) {
 	child.close()
 	delete(s.children, id)
 	s.mu.Unlock()
+	s.files.ended(child.pid)
 	_ = send(s.conn, told, -1)
 }
 

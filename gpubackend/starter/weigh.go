@@ -15,6 +15,7 @@ import (
 const (
 	private = iota
 	shared
+	files // in memory, made for a child; or for one that has ended, whose number is 0
 )
 
 var errUnseen = errors.New("the kernel doesn't show the memory of what was started: " +
@@ -42,10 +43,14 @@ func (s *server) weigh(m *message) {
 		s.refuse(m, errUnseen)
 		return
 	}
+	for pid, bytes := range s.files.weigh() {
+		answer.used = append(answer.used, usedBy{uint32(pid), files, bytes})
+	}
 	_ = send(s.conn, answer, -1)
 }
 
-// Weigh returns how much of the host's memory the children have, by their numbers.
+// Weigh returns how much of the host's memory the children have, by their numbers. Number 0 has the
+// files that were made for those that have ended.
 func (c *Client) Weigh() (map[int]hostuse.Bytes, error) {
 	if !c.knows {
 		return nil, fmt.Errorf("weigh processes: %w", errCant)
@@ -66,6 +71,8 @@ func (c *Client) Weigh() (map[int]hostuse.Bytes, error) {
 			b.Private = u.bytes
 		case shared:
 			b.Shared = u.bytes
+		case files:
+			b.Files = u.bytes
 		default:
 			return nil, fmt.Errorf("weigh processes: %w", errMessage)
 		}

@@ -20,7 +20,8 @@ import (
 
 // TestWorkersMemory: workers that were taken over take as much of the host's memory as they can.
 // One that has more than a program may is killed, and so is one of two that have more together than
-// the VM may. The log names the option. Who has less stays, and so does the VM.
+// the VM may, and one that has it in files that nobody maps. The log names the option. Who has less
+// stays, and so does the VM.
 func TestWorkersMemory(t *testing.T) {
 	for name, prepare := range map[string]func(*testing.T, *exec.Cmd){
 		"root":             func(*testing.T, *exec.Cmd) {},
@@ -38,13 +39,15 @@ func testWorkersMemory(t *testing.T, prepare func(*testing.T, *exec.Cmd)) {
 	g := newGuestBy(t, func(c *exec.Cmd) {
 		c.Path, c.Args[0] = program, program
 		c.Args = append(c.Args, "--set", fmt.Sprint("host-memory=", takenover.HostMemory),
-			"--set", fmt.Sprint("vm-host-memory=", takenover.HostMemory))
+			"--set", fmt.Sprint("vm-host-memory=", takenover.HostMemory),
+			"--set", fmt.Sprint("soft-memory=", takenover.SoftMemory))
 		prepare(t, c)
 	})
 	if err := g.hello(0); err != nil {
 		t.Fatal(err)
 	}
 	light, heavy := deed("", takenover.LightName), deed("resource", "too much memory")
+	hidden := deed("", takenover.HiddenName)
 	for _, step := range []struct {
 		what    string
 		deeds   []int // of the channels
@@ -53,6 +56,7 @@ func testWorkersMemory(t *testing.T, prepare func(*testing.T, *exec.Cmd)) {
 	}{
 		{"one too much", []int{heavy}, 0, "(--set host-memory)"},
 		{"much", []int{light}, 1, ""},
+		{"hidden", []int{hidden}, 0, "(--set soft-memory)"},
 		{"too much together", []int{light, light}, 1, "(--set vm-host-memory)"},
 	} {
 		before := g.logged(t)

@@ -53,7 +53,7 @@ type Config struct {
 	// may take a while.
 	Ask func(pids []int) (ledger.Usage, error)
 	// Weigh asks the kernel how much of the host's memory these processes have; nil: it can't be
-	// asked. Holding is what else is known of one.
+	// asked. Number 0 has the files of those that have ended. Holding is what else is known of one.
 	Weigh   func(pids []int) (map[int]hostuse.Bytes, error)
 	Holding func(Process) Holding
 	Pause   time.Duration // between two of these questions; 0: a second

@@ -20,23 +20,38 @@ import (
 // much.
 func TestOver(t *testing.T) {
 	const mib = 1 << 20
-	const excessive = " of the host's memory, more than 250 (--set host-memory)"
+	const excessive = " of the host's memory, more than "
 	a, b := newProcess(1), newProcess(2)
-	h := HostBounds{Process: 100 * mib, VM: 400 * mib, Beside: 50 * mib}
+	most := HostBounds{Process: 100 * mib, VM: 400 * mib, Files: 1000 * mib, Beside: 50 * mib}
+	less, boundless := most, HostBounds{Process: math.MaxUint64, VM: math.MaxUint64,
+		Files: math.MaxUint64, Beside: 1}
+	less.VM = 300 * mib
 	for name, test := range map[string]struct {
-		has  map[Process]ofHost
+		h    HostBounds
+		a, b ofHost
+		left uint64
 		want map[Process]string
 	}{
-		"nobody":  {nil, nil},
-		"as much": {map[Process]ofHost{a: {250 * mib, 250 * mib}, b: {250 * mib, 0}}, nil},
-		"one too much": {map[Process]ofHost{a: {251 * mib, 0}, b: {249 * mib, 0}},
-			map[Process]string{a: "251 MiB" + excessive}},
-		"shared": {map[Process]ofHost{a: {0, 300 * mib}, b: {1, 0}},
-			map[Process]string{a: "300 MiB" + excessive}},
-		"both": {map[Process]ofHost{a: {math.MaxUint64, 0}, b: {0, math.MaxUint64}},
-			map[Process]string{a: "host-memory", b: "host-memory"}},
+		"as much": {most, ofHost{250 * mib, 250 * mib, 1100 * mib}, ofHost{250 * mib, 0, 0}, 0,
+			nil},
+		"one too much": {most, ofHost{private: 251 * mib}, ofHost{private: 249 * mib}, 0,
+			map[Process]string{a: "251 MiB" + excessive + "250 (--set host-memory)"}},
+		"shared": {most, ofHost{shared: 300 * mib}, ofHost{private: 1}, 0,
+			map[Process]string{a: "300 MiB" + excessive + "250 (--set host-memory)"}},
+		"both": {most, ofHost{private: math.MaxUint64}, ofHost{shared: math.MaxUint64}, 0,
+			map[Process]string{a: "(--set host-memory)", b: "(--set host-memory)"}},
+		"together": {less, ofHost{private: 199 * mib}, ofHost{private: 202 * mib}, 0,
+			map[Process]string{b: "401 MiB" + excessive + "400 (--set vm-host-memory)"}},
+		"files": {most, ofHost{private: 9, files: 400 * mib}, ofHost{files: 701 * mib}, 0,
+			map[Process]string{b: "1101 MiB" + excessive + "1100 (--set soft-memory)"}},
+		"files of those that are gone": {most, ofHost{files: mib}, ofHost{}, 1100 * mib,
+			map[Process]string{a: "1101 MiB" + excessive + "1100 (--set soft-memory)"}},
+		"endless files": {most, ofHost{files: math.MaxUint64}, ofHost{}, math.MaxUint64,
+			map[Process]string{a: "(--set soft-memory)"}},
+		"without bounds": {boundless, ofHost{private: 1 << 50, files: 1 << 50}, ofHost{}, 1 << 50,
+			nil},
 	} {
-		ends := h.over(test.has)
+		ends := test.h.over(map[Process]ofHost{a: test.a, b: test.b}, test.left)
 		if len(ends) != len(test.want) {
 			t.Errorf("%s: %v end, want %v", name, ends, test.want)
 		}
@@ -46,16 +61,8 @@ func TestOver(t *testing.T) {
 			}
 		}
 	}
-	h.VM = 300 * mib
-	both := map[Process]ofHost{a: {199 * mib, 0}, b: {202 * mib, 0}}
-	ends := h.over(both)
-	if e := ends[b].String(); len(ends) != 1 ||
-		e != "401 MiB of the host's memory, more than 400 (--set vm-host-memory)" {
-		t.Errorf("together: %v", ends)
-	}
-	h = HostBounds{Process: math.MaxUint64, VM: math.MaxUint64, Beside: 1}
-	if ends := h.over(both); len(ends) != 0 {
-		t.Errorf("without bounds: %v", ends)
+	if ends := most.over(nil, math.MaxUint64); len(ends) != 0 {
+		t.Errorf("nobody: %v", ends)
 	}
 }
 

@@ -17,6 +17,7 @@
 package mappings
 
 import (
+	"os"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -25,6 +26,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mapleave"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -33,6 +35,8 @@ type Config struct {
 	RAM *ram.RAM
 	// Vouchers is where the guest's driver says what is a channel's; 0: nowhere. It doesn't wait.
 	Vouchers func() uint64
+	// Make makes a file in memory for a worker, which has that process id; nil: nobody does.
+	Make func(pid int, f memfd.Form) (*os.File, error)
 	// Opens says that workers may open some files, as on CUDA.
 	Opens bool
 	// Run runs a part of this package on a goroutine, and survives its faults.
@@ -84,7 +88,14 @@ func (x *Mappings) TakeOver(w *workers.Worker, listener int) {
 // decide decides on a worker's mappings from now on, and says whether it can. The worker may have
 // files by the numbers before already.
 func (x *Mappings) decide(w *workers.Worker, listener int, before []uint32) bool {
-	g, err := mapleave.New(listener, policy{x, w}, func(m mapleave.Mapping, err error) {
+	cameBack := sync.OnceFunc(func() { // calls wait until the front end has come back
+		select {
+		case <-x.RAM.Came():
+		case <-w.Exited():
+		}
+		x.sayOpen()
+	})
+	g, err := mapleave.New(listener, policy{x, w, cameBack}, func(m mapleave.Mapping, err error) {
 		w.Log().WithError(err).Warn("a worker may not map what it asks for")
 	})
 	if err != nil {
@@ -94,11 +105,6 @@ func (x *Mappings) decide(w *workers.Worker, listener int, before []uint32) bool
 	g.Before(before)
 	w.AskedBy(g)
 	x.Run("a worker's mappings", func() {
-		select { // calls wait until the front end has come back
-		case <-x.RAM.Came():
-		case <-w.Exited():
-		}
-		x.sayOpen()
 		if err := g.Serve(); err != nil {
 			w.Log().WithError(err).Warn("a worker can't map anything any more: it is killed")
 			w.Kill()

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/mapleave"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/vouchers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -18,13 +19,30 @@ import (
 type policy struct {
 	x *Mappings
 	w *workers.Worker
+	// cameBack waits for the VM's memory. A worker may make files before that.
+	cameBack func()
 }
 
 // Stands implements mapleave.Policy.
 func (p policy) Stands(number uint32) bool { return p.x.RAM.Stands(number) }
 
+// Make implements mapleave.Policy.
+func (p policy) Make(f memfd.Form, give func(fd int) error) error {
+	pid, known := p.w.PID()
+	if p.x.Config.Make == nil || !known {
+		return errNoMaker
+	}
+	file, err := p.x.Config.Make(pid, f)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return give(int(file.Fd()))
+}
+
 // Allow implements mapleave.Policy.
 func (p policy) Allow(m mapleave.Mapping, give func(fd int) error) error {
+	p.cameBack()
 	root := p.x.Vouchers()
 	if root == 0 {
 		p.x.all.Do(func() {
@@ -50,6 +68,7 @@ func (p policy) Allow(m mapleave.Mapping, give func(fd int) error) error {
 
 var (
 	errNoChannel = errors.New("a worker without a channel")
+	errNoMaker   = errors.New("nobody makes files for workers")
 	errNoRings   = errors.New("not the rings of its queue")
 )
 

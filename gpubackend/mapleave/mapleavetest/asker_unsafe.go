@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mapleavetest has threads whose mappings somebody else decides on, as for workers. Only
-// tests use it.
+// Package mapleavetest has threads whose mappings, and files in memory, somebody else decides on,
+// as for workers. Only tests use it.
 package mapleavetest
 
 import (
@@ -76,8 +76,8 @@ func ownThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// decideFrom has mappings of descriptors from a number on decided by who has the listener, for the
-// calling thread and those that it makes.
+// decideFrom has mappings of descriptors from a number on, and files in memory, decided by who has
+// the listener, for the calling thread and those that it makes.
 func decideFrom(number uint32) (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, err
@@ -87,6 +87,7 @@ func decideFrom(number uint32) (listener int, err error) {
 	}
 	program := []unix.SockFilter{
 		load(0), // the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_MEMFD_CREATE, Jt: 4},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_MMAP, Jf: 4},
 		load(16 + 8*4), // the descriptor
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: ^uint32(0), Jt: 2}, // none

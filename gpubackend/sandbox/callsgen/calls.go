@@ -45,6 +45,24 @@ var (
 		seccomp.AnyValue{}, seccomp.AnyValue{},
 		seccomp.BitsAllowlist(unix.PROT_READ | unix.PROT_WRITE),
 	}
+	// ownPages refuses what would be memory of the process's that no figure of the kernel's for it
+	// has: shared memory without a file, once its pages aren't mapped, and huge pages.
+	ownPages = seccomp.Or{
+		seccomp.PerArg{
+			seccomp.AnyValue{}, seccomp.AnyValue{}, seccomp.AnyValue{},
+			seccomp.MaskedEqual(unix.MAP_ANONYMOUS|unix.MAP_HUGETLB, 0),
+		},
+		seccomp.PerArg{
+			seccomp.AnyValue{}, seccomp.AnyValue{}, seccomp.AnyValue{},
+			seccomp.MaskedEqual(unix.MAP_ANONYMOUS|unix.MAP_HUGETLB|unix.MAP_TYPE,
+				unix.MAP_ANONYMOUS|unix.MAP_PRIVATE),
+		},
+	}
+	// holes takes memory from a file, and gives it none.
+	holes = seccomp.PerArg{
+		seccomp.AnyValue{},
+		seccomp.EqualTo(unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE),
+	}
 	threads   = seccomp.PerArg{seccomp.MaskedEqual(threadFlags, threadFlags)}
 	local     = seccomp.PerArg{seccomp.EqualTo(unix.AF_UNIX)}
 	sockets   = seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SOL_SOCKET)}
@@ -150,7 +168,13 @@ var calls = []call{
 
 	// Memory.
 	{
-		number: unix.SYS_MMAP, name: "mmap", roles: anyRole, why: "memory", rule: noCode, file: 5,
+		number: unix.SYS_MMAP, name: "mmap", roles: anyRole &^ sandbox.SoftWorker, why: "memory",
+		rule: noCode, file: 5,
+	},
+	{
+		number: unix.SYS_MMAP, name: "mmap", roles: sandbox.SoftWorker, file: 5,
+		rule: seccomp.And{noCode, ownPages},
+		why:  "the same, but for huge pages, and shared ones that aren't a file's",
 	},
 	{
 		number: unix.SYS_MMAP, name: "mmap", roles: workers, asked: true, rule: noCode,
@@ -173,10 +197,22 @@ var calls = []call{
 		number: unix.SYS_PRCTL, name: "prctl", roles: sandbox.Device, answer: unix.EACCES,
 		why: "the Go runtime tries to name memory, and goes on",
 	},
-	{number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: anyRole, why: "shared memory"},
-	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory", file: 1},
-	{number: unix.SYS_FALLOCATE, name: "fallocate", roles: sandbox.SoftWorker,
-		why: "the GPU's memory", file: 1},
+	{number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: anyRole &^ sandbox.SoftWorker,
+		why: "shared memory"},
+	{
+		number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: sandbox.SoftWorker, asked: true,
+		why: "shared memory: the device process has it made",
+	},
+	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole &^ sandbox.SoftWorker,
+		why: "shared memory", file: 1},
+	{
+		number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: sandbox.SoftWorker, asked: true,
+		why: "is refused, where the device process is asked",
+	},
+	{
+		number: unix.SYS_FALLOCATE, name: "fallocate", roles: sandbox.SoftWorker, rule: holes,
+		why: "the GPU's memory is given back", file: 1,
+	},
 	{number: unix.SYS_GETRANDOM, name: "getrandom",
 		roles: workers | sandbox.CUDAMover | sandbox.Arbiter,
 		why:   "the Go runtime, names"},
@@ -254,7 +290,8 @@ var calls = []call{
 	{number: unix.SYS_SENDMSG, name: "sendmsg", roles: anyRole, why: "answers, files"},
 	{number: unix.SYS_RECVFROM, name: "recvfrom", roles: children, why: "wake-ups"},
 	{number: unix.SYS_SENDTO, name: "sendto", roles: children, why: "wake-ups"},
-	{number: unix.SYS_SOCKETPAIR, name: "socketpair", roles: anyRole, why: "wake-ups", rule: local},
+	{number: unix.SYS_SOCKETPAIR, name: "socketpair", roles: anyRole &^ sandbox.SoftWorker,
+		why: "wake-ups", rule: local},
 	{
 		number: unix.SYS_GETSOCKNAME, name: "getsockname", roles: anyRole,
 		why: "the Go runtime takes over sockets",

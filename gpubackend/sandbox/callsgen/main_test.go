@@ -29,7 +29,7 @@ func TestCurrent(t *testing.T) {
 // VM with several GPUs the mover makes a context when memory of its GPU comes, as a worker does.
 func TestListsAreShort(t *testing.T) {
 	for role, most := range map[sandbox.Role]int{
-		sandbox.SoftWorker: 48, sandbox.SoftMover: 45, sandbox.Device: 45,
+		sandbox.SoftWorker: 45, sandbox.SoftMover: 45, sandbox.Device: 45,
 		sandbox.CUDAWorker: 77, sandbox.CUDAMover: 72, sandbox.Arbiter: 50,
 		sandbox.Keeper: 232, sandbox.StarterProcess: 217,
 	} {

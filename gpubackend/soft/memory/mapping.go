@@ -44,7 +44,8 @@ func (m *Memory) drop(p *physical) {
 // newCreated makes memory that is to be a segment.
 func (m *Memory) newCreated(device, bytes uint64) (*physical, error) {
 	return m.newFile(device, bytes, func() (int, error) {
-		return memfd.New(memfd.OfGPU("memory", m.numbers[device]), bytes)
+		return memfd.Make(memfd.Form{Kind: memfd.Created, GPU: uint8(m.numbers[device]),
+			Bytes: bytes})
 	})
 }
 

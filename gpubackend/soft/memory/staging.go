@@ -23,7 +23,7 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, result gpubackend.R
 		return 0, -1, gpubackend.InvalidValue
 	}
 	gpu := m.options.Contexts.CurrentGPU()
-	fd, err := memfd.New(memfd.OfGPU("staging", m.numbers[gpu]), size)
+	fd, err := memfd.Make(memfd.Form{Kind: memfd.Staging, GPU: uint8(m.numbers[gpu]), Bytes: size})
 	if err != nil {
 		return 0, -1, gpubackend.OutOfMemory
 	}

@@ -42,7 +42,7 @@ var errEventPages = errors.New("too many interprocess events")
 
 // New makes a page.
 func New() (*Event, error) {
-	fd, err := memfd.New("paracuda-event", uint64(os.Getpagesize()))
+	fd, err := memfd.Make(memfd.Form{Kind: memfd.Event, Bytes: uint64(os.Getpagesize())})
 	if err != nil {
 		return nil, err
 	}

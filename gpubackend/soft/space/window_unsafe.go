@@ -23,7 +23,7 @@ const windowFlags = unix.MAP_SHARED | unix.MAP_NORESERVE
 
 // openWindow maps the window of a GPU at exactly base.
 func openWindow(base, size uint64, gpu int) (*window, error) {
-	fd, err := memfd.New(memfd.OfGPU("device", gpu), size)
+	fd, err := memfd.Make(memfd.Form{Kind: memfd.OfDevice, GPU: uint8(gpu), Bytes: size})
 	if err != nil {
 		return nil, err
 	}

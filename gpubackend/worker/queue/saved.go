@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
@@ -137,15 +138,13 @@ func (q *Queue) standIn(s *saved.Queue) error {
 			end = max(end, r.Address+r.Bytes)
 		}
 	}
-	fd, err := unix.MemfdCreate("paracuda-stand-in", unix.MFD_CLOEXEC)
+	r := guestmem.Region{Size: (end + pageSize - 1) &^ (pageSize - 1)}
+	fd, err := memfd.Make(memfd.Form{Kind: memfd.StandIn, Bytes: r.Size})
 	if err != nil {
-		return fmt.Errorf("stand in for guest memory: %w", err)
-	}
-	defer unix.Close(fd)
-	r := guestmem.Region{Size: (end + pageSize - 1) &^ (pageSize - 1), FD: fd}
-	if err := unix.Ftruncate(fd, int64(r.Size)); err != nil {
 		return fmt.Errorf("stand in for %d bytes of guest memory: %w", r.Size, err)
 	}
+	defer unix.Close(fd)
+	r.FD = fd
 	if q.mem, err = guestmem.NewSparse([]guestmem.Region{r}); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 )
 
 // The layout of the mover's ring (gpubackend/mover/ring.go), which whoever has taken a worker over
@@ -65,7 +66,7 @@ func (w *worker) connect() *mover {
 		unix.MAP_SHARED); err != nil {
 		return nil
 	}
-	file := sealed(lentBytes, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW)
+	file := lends(lentBytes)
 	if m.lent, err = unix.Mmap(file, 0, lentBytes, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_SHARED); err != nil || !m.attach(file, 0, lentBytes) {
 		return nil
@@ -73,15 +74,9 @@ func (w *worker) connect() *mover {
 	return m
 }
 
-// sealed makes memory; 0 are no seals.
-func sealed(size int64, seals int) int {
-	fd, err := unix.MemfdCreate("lent", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err == nil {
-		err = unix.Ftruncate(fd, size)
-	}
-	if err == nil && seals != 0 {
-		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
-	}
+// lends makes memory that can be lent.
+func lends(size uint64) int {
+	fd, err := memfd.Make(memfd.Form{Kind: memfd.Created, Bytes: size})
 	if err != nil {
 		panic(err)
 	}
@@ -232,10 +227,8 @@ func refusedLoan(name string, file func(w *worker, m *mover) int, start uint32, 
 // copies are what a worker asks of the mover.
 func copies() []Deed {
 	const end = guestBytes
-	memory := func(seals int) func(*worker, *mover) int {
-		return func(*worker, *mover) int { return sealed(lentBytes, seals) }
-	}
-	seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+	memory := func(*worker, *mover) int { return lends(lentBytes) }
+	loose := func(w *worker, _ *mover) int { return w.had.loose }
 	many := make([]run, maxRuns)
 	return []Deed{
 		copying("what it may ask for", func(w *worker, m *mover) string {
@@ -292,16 +285,16 @@ func copies() []Deed {
 		breaks("a message that is long", func(m *mover) { m.send(make([]byte, 4096)) }),
 		breaks("a loan without a file", func(m *mover) { m.say(attachKind, 0, 4096) }),
 		breaks("what wasn't lent, back", func(m *mover) { m.say(detachKind, 9, 0) }),
-		refusedLoan("memory that can be cut short", memory(0), 0, lentBytes),
-		refusedLoan("more than the file has", memory(seals), 0, lentBytes+1),
-		refusedLoan("nothing", memory(seals), 0, 0),
-		refusedLoan("all addresses", memory(seals), 0, math.MaxUint64),
-		refusedLoan("from behind the file", memory(seals), 7, lentBytes),
+		refusedLoan("memory that can be cut short", loose, 0, lentBytes),
+		refusedLoan("more than the file has", memory, 0, lentBytes+1),
+		refusedLoan("nothing", memory, 0, 0),
+		refusedLoan("all addresses", memory, 0, math.MaxUint64),
+		refusedLoan("from behind the file", memory, 7, lentBytes),
 		refusedLoan("a socket", func(_ *worker, m *mover) int { return m.fd }, 0, lentBytes),
 		refusedLoan("an event", func(w *worker, _ *mover) int { return w.files.Kick }, 0,
 			lentBytes),
 		copying("loans without end", func(_ *worker, m *mover) string {
-			file := sealed(1<<30, seals)
+			file := lends(1 << 30)
 			for i := range 100_000 {
 				if !m.attach(file, 0, 1<<30) {
 					return ""

@@ -14,5 +14,5 @@
 //
 // takenover.go (all of it), messages.go (to the device process), copies.go, ring_unsafe.go and
 // vouchers.go (to the mover), pages.go (memory that it shares), memory.go and mappings.go (the
-// guest's), calls.go (system calls).
+// guest's), files.go (that it has made), calls.go (system calls).
 package takenover

@@ -170,11 +170,11 @@ func memory() []Deed {
 // map the guest's memory: what is received has a number of its own, and could be read and mapped.
 func passes() []Deed {
 	list := []Deed{
-		ofMemory("sends it to itself", func(_ *worker, n uintptr) error {
-			return comesBack(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0))(n)
+		ofMemory("sends it to itself", func(w *worker, n uintptr) error {
+			return comesBack(w.had.stream, nil)(n)
 		}),
-		ofMemory("sends it to itself, in packets", func(_ *worker, n uintptr) error {
-			return comesBack(unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0))(n)
+		ofMemory("sends it to itself, in packets", func(w *worker, n uintptr) error {
+			return comesBack(w.had.packets, nil)(n)
 		}),
 		ofMemory("receives it with others", func(*worker, uintptr) error {
 			return raw(unix.SYS_RECVMMSG, 0, 0, 0)
@@ -197,13 +197,11 @@ func passes() []Deed {
 			if err != nil {
 				return err
 			}
-			return comesBack(unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0))(n)
+			return comesBack(w.had.stream, nil)(n)
 		}),
 		ofMemory("puts a pair in place of its connection", func(w *worker, n uintptr) error {
-			ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-			if err == nil {
-				err = unix.Dup3(ends[0], w.fd, 0)
-			}
+			ends := w.had.stream
+			err := unix.Dup3(ends[0], w.fd, 0)
 			ends[0] = w.fd
 			return comesBack(ends, err)(n)
 		}),
@@ -250,8 +248,8 @@ func onCUDA(list []Deed) (all []Deed) {
 	}
 	return append(all,
 		Deed{Kind: "memory", Name: "opens what is its own, on CUDA", CUDA: true,
-			do: func(*worker) string {
-				if err := reopens(names[0], sealed(4096, 0), unix.O_RDWR); err != nil {
+			do: func(w *worker) string {
+				if err := reopens(names[0], w.had.loose, unix.O_RDWR); err != nil {
 					return fmt.Sprint(err, ": the other deeds prove nothing")
 				}
 				return ""

@@ -46,7 +46,7 @@ type Deed struct {
 func Deeds() (list []Deed) {
 	for _, part := range [][]Deed{
 		messages(), early(), copies(), withVouchers(), pages(), memory(), passes(), mappings(),
-		queue(), calls(), resources(),
+		queue(), calls(), files(), resources(),
 	} {
 		list = append(list, part...)
 	}
@@ -92,6 +92,7 @@ type worker struct {
 	ram     []byte          // the same; nil: it may map no more than its own pages
 	page    []byte          // from Report on
 	in      chan received
+	had     possessions
 	log     *os.File // the host's log
 }
 
@@ -114,6 +115,9 @@ func Do(deed, fd int, confine func(cuda bool, control int) (listener int, err er
 	if err == nil {
 		control.WithFD(func(fd int) { w.fd = fd })
 		err = w.begin()
+	}
+	if err == nil {
+		w.had, err = possess()
 	}
 	if err == nil {
 		err = w.confine(func() (int, error) { return confine(d.CUDA, w.fd) }, d.Vouchers)
