@@ -335,9 +335,10 @@ bench-start: build ## measure the start of programs, native and in a guest
 bench-share: build ## measure how VMs share a GPU, native and in guests
 	tests/bench/share
 
-bench-state: build ## measure how long device memory takes to move out and in, and a replacement
+bench-state: build ## measure suspends, a replacement, and what they cost while not used
 	tests/bench/state
 	tests/bench/state --replace --rounds 20
+	tests/bench/sandbox --of state --programs launch,copy
 
 bench-sandbox: build ## measure what the sandbox costs: launches, copies, starts
 	tests/bench/sandbox

@@ -155,3 +155,27 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkKept makes streams and drops them, with the step that keeps what made them and without.
+func BenchmarkKept(b *testing.B) {
+	for _, kept := range []bool{true, false} {
+		b.Run(map[bool]string{true: "kept", false: "not kept"}[kept], func(b *testing.B) {
+			r := newRig(nil, 1<<20)
+			context := r.objects.Add(object.Context, 1, 0)
+			command := &arena.Command{Command: wire.Command{
+				Op: uint16(gpubackend.OpStreamCreateWithPriority), Context: context}, N: 2}
+			step, run := r.Steps()[gpubackend.OpStreamCreateWithPriority], r.handle
+			if kept {
+				run = func(c *call.Call) gpubackend.Result { return step(c, r.handle) }
+			}
+			c := call.New(&r.buffers)
+			for b.Loop() {
+				c.Start(command)
+				if result := run(&c); result != gpubackend.Success {
+					b.Fatal(result)
+				}
+				r.objects.Remove(c.Answers()[0])
+			}
+		})
+	}
+}
