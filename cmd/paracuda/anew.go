@@ -42,7 +42,11 @@ func (o *deviceOptions) anew() error {
 	if !o.sandbox {
 		return nil
 	}
-	return beginAnew(slices.Concat(ofSystemd, o.passEnv), o.known())
+	uses := mostProcessors
+	if o.isKeeper() {
+		uses = waitingProcessors
+	}
+	return beginAnew(slices.Concat(ofSystemd, o.passEnv), o.known(), uses)
 }
 
 // anew does the same for an arbiter.
@@ -51,17 +55,18 @@ func (o *arbiterOptions) anew() error {
 	if !o.sandbox {
 		return nil
 	}
-	return beginAnew(ofSystemd, nil)
+	return beginAnew(ofSystemd, nil, mostProcessors)
 }
 
 // beginAnew executes this program once more, if this process has inherited variables that nobody
-// reads or names, or descriptors that aren't known. The next one has none of them. It keeps its
-// number, arguments and parent.
-func beginAnew(named []string, known []int) error {
+// reads or names, or descriptors that aren't known, or has more processors than it uses. The next
+// one has none of them. It keeps its number, arguments and parent.
+func beginAnew(named []string, known []int, processors int) error {
 	if !isProgram {
 		return nil
 	}
-	clean := sandbox.Environment(os.Environ(), slices.Concat(ofDevices, named))
+	clean := withProcessors(
+		sandbox.Environment(os.Environ(), slices.Concat(ofDevices, named)), processors)
 	inherited, err := sandbox.Inherited(firstInherited)
 	if err != nil {
 		return err
@@ -69,7 +74,7 @@ func beginAnew(named []string, known []int) error {
 	kept := slices.DeleteFunc(slices.Clone(inherited), func(fd int) bool {
 		return !slices.Contains(known, fd)
 	})
-	if len(clean) == len(os.Environ()) && len(kept) == len(inherited) {
+	if slices.Equal(clean, os.Environ()) && len(kept) == len(inherited) {
 		return nil
 	}
 	if err := sandbox.CloseInherited(firstInherited); err != nil {

@@ -158,7 +158,7 @@ func (o *deviceOptions) run() error {
 	if len(o.bounds) > 0 && o.cgroup == "" {
 		return cli.Usagef("device: --cgroup-set needs --cgroup DIR")
 	}
-	if o.keeper == on && o.kept < 0 {
+	if o.isKeeper() {
 		return o.keep()
 	}
 	if err := o.takeKept(); err != nil {
@@ -166,6 +166,9 @@ func (o *deviceOptions) run() error {
 	}
 	return o.serve()
 }
+
+// isKeeper says whether this process is the keeper.
+func (o *deviceOptions) isKeeper() bool { return o.keeper == on && o.kept < 0 }
 
 // asksForCapabilities says whether --print-capabilities is there, which rules out all other options
 // (QEMU, "Backend program conventions").

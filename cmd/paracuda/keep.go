@@ -55,8 +55,9 @@ func (o *deviceOptions) keep() error {
 		return err
 	}
 	c := &deviceChild{args: args, sockets: sockets, log: log,
-		versions:    versions{path: pathOf()},
-		environment: sandbox.Environment(os.Environ(), slices.Concat(ofDevices, o.passEnv))}
+		versions: versions{path: pathOf()},
+		environment: withProcessors(sandbox.Environment(os.Environ(),
+			slices.Concat(ofDevices, o.passEnv)), mostProcessors)}
 	defer c.closeSockets()
 	defer c.versions.close()
 	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: c.ready,

@@ -13,6 +13,7 @@
 //	  how they start   anew.go (without what was inherited) serve.go service.go (systemd)
 //	                   socket.go spawn.go sandbox.go layout.go driverfiles.go
 //	                   limits.go (and who goes first when memory is short) sharing.go self.go
+//	                   processors.go (how many they use)
 //	  which GPUs       gpuoption.go (--gpu) hostgpus.go (asks for the host's) vmgpus.go (a VM's)
 //	  how they go on   keep.go (the keeper) threads.go keeperflag.go before.go (what a device
 //	                   process left to the next) keptsession.go replace.go versions.go from.go

@@ -74,6 +74,7 @@ type start struct {
 	runOnHost   func(*exec.Cmd) error // for a child that must see the host's processes; nil: run
 	alone       bool                  // what run starts has a PID namespace, and ends with it
 	environment []string              // nil: this process's
+	gpu         string                // of the VM
 }
 
 // runs is the function that starts a role.
@@ -105,7 +106,7 @@ func (o *deviceOptions) household(
 	if !o.sandbox {
 		log.Warn("--sandbox=off: a program that takes a worker or the device process over has " +
 			"this process's rights")
-		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
+		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart, gpu: gpu}}
 		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
 		return &household{c, usageOf(gpu, c, ask, log), weighed, nil, nil, nil,
 			func([]string) {}, nil, nil}, nil

@@ -80,7 +80,7 @@ func (s spawner) command(r starter.Role, control *os.File) *exec.Cmd {
 	} else {
 		c.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	}
-	c.Env = s.how.environment
+	c.Env = childEnvironment(s.how.environment, r, s.how.gpu)
 	if r == starter.Usage {
 		c.Stdin, c.Stdout = control, control
 		return c

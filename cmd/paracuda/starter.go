@@ -88,6 +88,7 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 	}
 	s := spawner{log: log, stderr: os.Stderr, how: start{
 		sandbox: true, run: thread.Start, runOnHost: onHost.Start, alone: own,
+		gpu: c.GPU,
 	}}
 	var keep []uint
 	if c.GPU == gpuSoft {

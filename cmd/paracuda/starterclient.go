@@ -56,7 +56,8 @@ func startStarter(
 	defer theirs.Close()
 	command := func(attr *syscall.SysProcAttr) *exec.Cmd {
 		c := exec.Command(self(), "starter", string(text))
-		c.ExtraFiles, c.Stderr, c.Env = []*os.File{theirs}, stderr, environment
+		c.ExtraFiles, c.Stderr, c.Env = []*os.File{theirs}, stderr,
+			withProcessors(environment, waitingProcessors)
 		if attr.Setpgid = true; r == nil { // otherwise it ends with the connection
 			attr.Pdeathsig = syscall.SIGKILL
 		}

@@ -18,6 +18,7 @@ var variables = []string{
 	"LANG",                                         // of the driver's messages
 	"GODEBUG", "GOMAXPROCS", "GOTRACEBACK", "GOGC", // the Go runtime's, for debugging
 	"GORACE", "GOCOVERDIR",
+	"PARACUDA_PROCESSORS", // how many there are, for children of processes that use few
 }
 
 // Environment returns, as NAME=VALUE, the variables of an environment that a child needs, and those

@@ -5,6 +5,7 @@ package hostile
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -18,6 +19,28 @@ const mostThreads = 32
 func (p process) threads() int {
 	list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
 	return len(list)
+}
+
+// TestThreadsOnManyProcessors: where the Go runtime finds many processors, only the worker, which
+// is a software GPU, has threads for all of them.
+func TestThreadsOnManyProcessors(t *testing.T) {
+	const processors = 200
+	g := startedBy(t, func(device *exec.Cmd) {
+		device.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", processors))
+	})
+	if err := g.channels[victim].compute(1); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range g.processes(t) {
+		n := p.threads()
+		t.Logf("the %s has %d threads", p.role, n)
+		switch {
+		case p.role == "worker" && n <= mostThreads:
+			t.Errorf("the worker has %d threads: the test proves nothing", n)
+		case p.role != "worker" && n > mostThreads:
+			t.Errorf("the %s has %d threads, want at most %d", p.role, n, mostThreads)
+		}
+	}
 }
 
 // TestThreadsAreBounded: however many objects a program makes, the number of threads of the host's
