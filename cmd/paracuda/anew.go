@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
@@ -42,9 +43,9 @@ func (o *deviceOptions) anew() error {
 	if !o.sandbox {
 		return nil
 	}
-	uses := mostProcessors
+	uses := process.MostProcessors
 	if o.isKeeper() {
-		uses = waitingProcessors
+		uses = process.WaitingProcessors
 	}
 	return beginAnew(slices.Concat(ofSystemd, o.passEnv), o.known(), uses)
 }
@@ -55,7 +56,7 @@ func (o *arbiterOptions) anew() error {
 	if !o.sandbox {
 		return nil
 	}
-	return beginAnew(ofSystemd, nil, mostProcessors)
+	return beginAnew(ofSystemd, nil, process.MostProcessors)
 }
 
 // beginAnew executes this program once more, if this process has inherited variables that nobody
@@ -65,7 +66,7 @@ func beginAnew(named []string, known []int, processors int) error {
 	if !isProgram {
 		return nil
 	}
-	clean := withProcessors(
+	clean := process.WithProcessors(
 		sandbox.Environment(os.Environ(), slices.Concat(ofDevices, named)), processors)
 	inherited, err := sandbox.Inherited(firstInherited)
 	if err != nil {
@@ -85,8 +86,8 @@ func beginAnew(named []string, known []int, processors int) error {
 			return fmt.Errorf("pass descriptor %d on: %w", fd, err)
 		}
 	}
-	if err := syscall.Exec(self(), os.Args, clean); err != nil {
-		return fmt.Errorf("begin without what was inherited: execute %s: %w", self(), err)
+	if err := syscall.Exec(process.Self(), os.Args, clean); err != nil {
+		return fmt.Errorf("begin without what was inherited: execute %s: %w", process.Self(), err)
 	}
 	return nil
 }

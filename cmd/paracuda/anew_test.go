@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 )
 
 // TestBeginsAnew: a device process that was started with more than it needs has none of it, but for
@@ -29,7 +31,7 @@ func TestBeginsAnew(t *testing.T) {
 			// The shell is the parent: it says its child's number, and waits.
 			parent := exec.Command("sh", "-c", `setpriv --pdeathsig KILL "$0" device --gpu soft `+
 				`--keeper off --arbiter none --socket-path "$1" `+options+` & echo $!; wait`,
-				self(), socket)
+				process.Self(), socket)
 			parent.Env = append(os.Environ(), "ANEW_SECRET=1", "ANEW_NAMED=2")
 			parent.Stderr, parent.SysProcAttr = os.Stderr, endsWithTest()
 			out, err := parent.StdoutPipe()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/arbiter"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -33,7 +34,7 @@ type arbiterOptions struct {
 	socket, group, config, metrics string
 	processMetrics                 bool
 	warm                           int
-	sandbox                        sandboxFlag
+	sandbox                        cli.Switch
 	logs                           logs.Flags
 }
 
@@ -158,7 +159,7 @@ func (o *arbiterOptions) confine(log *logrus.Entry) error {
 		log.Warn("--sandbox=off: a program that takes the arbiter over has this process's rights")
 		return nil
 	}
-	if err := leaveNoCore(); err != nil {
+	if err := process.LeaveNoCore(); err != nil {
 		return err
 	}
 	if err := sandbox.NotDumpable(); err != nil {
@@ -171,7 +172,7 @@ func (o *arbiterOptions) confine(log *logrus.Entry) error {
 	if err != nil {
 		return err
 	}
-	return filter(sandbox.Arbiter, files)
+	return process.Filter(sandbox.Arbiter, files)
 }
 
 // files are what the arbiter opens and removes while it runs.

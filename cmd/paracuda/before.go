@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -202,16 +201,4 @@ func (b *before) listener(p remains.Purpose) (*net.UnixListener, error) {
 	return l, nil
 }
 
-func (b *before) keep(p remains.Purpose, l *net.UnixListener) { keepFile(b.remains, p, l) }
-
-// keepFile has the keeper keep the descriptor of a connection or file.
-func keepFile(r *remains.Remains, p remains.Purpose, file syscall.Conn) {
-	if r == nil {
-		return
-	}
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) { r.Keep(p, int(fd)) })
-}
+func (b *before) keep(p remains.Purpose, l *net.UnixListener) { b.remains.KeepFile(p, l) }

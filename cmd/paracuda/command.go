@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/manual"
 	"github.com/paracuda/paracuda/cmd/paracuda/plug"
@@ -25,18 +27,19 @@ import (
 
 // commands make the commands, by their names.
 func commands() map[string]func() *cobra.Command {
-	return map[string]func() *cobra.Command{
+	all := map[string]func() *cobra.Command{
 		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
 		"attach": plug.Attach, "detach": plug.Detach, "set": setCommand,
 		"suspend": suspension.Suspend, "resume": suspension.Resume, "precopy": precopy.Command,
 		"stats": show.Stats, "top": show.Top, "ps": show.Ps, "probe": probeCommand,
 		"version": versionCommand, "completion": completionCommand, "doctor": doctorCommand,
 		// Started by paracuda itself.
-		"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,
-		"starter": starterCommand, "init": initCommand, "compute": computeCommand,
+		"compute": computeCommand,
 		// For the build of packages.
 		"man": book().Command,
 	}
+	maps.Copy(all, children.Commands(version))
+	return all
 }
 
 // book explains the commands.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
 
@@ -28,7 +29,7 @@ func configured(t *testing.T, text string, args ...string) (*deviceOptions, erro
 	o.logs.Add(c, "info")
 	sharingFlags(c, &o.arbiter, &o.name, "")
 	gpuOption(c, &o.gpu)
-	sandboxOption(c, &o.sandbox)
+	children.SandboxOption(c, &o.sandbox)
 	if err := c.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
@@ -36,7 +37,7 @@ type deviceOptions struct {
 	kept, keptControl                  int               // descriptors from the keeper; -1: none
 	access                             socketAccess      // to socket
 	controlSocket                      *net.UnixListener // inherited, instead of control
-	sandbox                            sandboxFlag
+	sandbox                            cli.Switch
 	passEnv                            []string
 	cgroup                             string
 	bounds                             cgroup.Bounds
@@ -84,7 +85,7 @@ func (o *deviceOptions) all(c *cobra.Command) {
 	o.logs.Add(c, "info")
 	sharingFlags(c, &o.arbiter, &o.name, "that of the file of --config, or of the socket")
 	gpuOption(c, &o.gpu)
-	sandboxOption(c, &o.sandbox)
+	children.SandboxOption(c, &o.sandbox)
 	o.keeperOptions(c)
 	c.Flags().BoolVar(&o.replace, "replace", false, replaceHelp)
 	cli.Complete(c, "set", typedSetting)

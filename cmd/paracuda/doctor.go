@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/compute"
 	"github.com/paracuda/paracuda/cmd/paracuda/doctor"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
@@ -123,7 +124,7 @@ func computeApart(ctx context.Context, gpu string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, computeTime)
 	defer cancel()
 	var said bytes.Buffer
-	c := exec.CommandContext(ctx, self(), "compute", "--gpu", gpu)
+	c := exec.CommandContext(ctx, process.Self(), "compute", "--gpu", gpu)
 	c.Stderr = &said
 	c.WaitDelay = time.Second
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

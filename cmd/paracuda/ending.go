@@ -6,12 +6,11 @@ import (
 	"context"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 )
@@ -62,10 +61,6 @@ func giveUp(log *logrus.Entry, endLog func()) func() {
 	}
 }
 
-// lastSignal is how long after its starter process this one may be told to end, when a service
-// manager ends all processes of a VM.
-const lastSignal = 200 * time.Millisecond
-
 // crashAfter ends the process as a crash when lost is closed, unless it is ending anyway: the
 // process that the keeper starts next can start what this one can't any more.
 func crashAfter(ctx context.Context, lost <-chan struct{}, endLog func()) {
@@ -76,12 +71,8 @@ func crashAfter(ctx context.Context, lost <-chan struct{}, endLog func()) {
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(lastSignal):
+	case <-time.After(children.LastSignal):
 		endLog()
 		os.Exit(1)
 	}
 }
-
-// outliveTerminal keeps this process and its children from ending when their terminal is closed or
-// the reader of their log is gone: the VM would lose its device.
-func outliveTerminal() { signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE) }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
@@ -22,7 +23,7 @@ const hostTime = time.Minute
 func hostGPUs() ([]hostgpus.GPU, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), hostTime)
 	defer cancel()
-	c := exec.CommandContext(ctx, self(), "probe", "--json", "--arbiter", noArbiter)
+	c := exec.CommandContext(ctx, process.Self(), "probe", "--json", "--arbiter", noArbiter)
 	c.WaitDelay = time.Second
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := c.Output()
@@ -44,7 +45,7 @@ func hostGPUs() ([]hostgpus.GPU, error) {
 // probe returns why the CUDA driver can't be used, or "". A child asks: the device process must not
 // load the driver itself.
 func probe() (why string, err error) {
-	out, err := exec.Command(self(), "probe", "--quick").Output()
+	out, err := exec.Command(process.Self(), "probe", "--quick").Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return "", fmt.Errorf("probe: %w", err)

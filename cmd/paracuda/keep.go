@@ -19,13 +19,18 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/keeper"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/internal/fix"
 	"github.com/paracuda/paracuda/vhostuser"
 )
+
+// keeperThreads is more than a keeper uses at a time.
+const keeperThreads = 12
 
 // keep is the process that keeps the VM's device alive: it starts the device process, which serves
 // the VM, and another one in its place when that dies, or on SIGUSR2. It reads nothing of the VM.
@@ -45,19 +50,19 @@ func (o *deviceOptions) keep() error {
 	if err := confineKeeper(); err != nil {
 		return err
 	}
-	outliveTerminal()
-	spareThreads(keeperThreads)
+	process.OutliveTerminal()
+	process.SpareThreads(keeperThreads)
 	sockets, args, err := o.inherited()
 	if err != nil {
 		return err
 	}
-	if err := filterCalls(sandbox.Keeper); err != nil {
+	if err := process.FilterCalls(sandbox.Keeper); err != nil {
 		return err
 	}
 	c := &deviceChild{args: args, sockets: sockets, log: log,
 		versions: versions{path: pathOf()},
-		environment: withProcessors(sandbox.Environment(os.Environ(),
-			slices.Concat(ofDevices, o.passEnv)), mostProcessors)}
+		environment: process.WithProcessors(sandbox.Environment(os.Environ(),
+			slices.Concat(ofDevices, o.passEnv)), process.MostProcessors)}
 	defer c.closeSockets()
 	defer c.versions.close()
 	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: c.ready,
@@ -90,7 +95,7 @@ var capabilities = []uint{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_DAC_
 // confineKeeper takes from the keeper what device processes don't need. It doesn't give up files,
 // as its children need them.
 func confineKeeper() error {
-	if err := leaveNoCore(); err != nil {
+	if err := process.LeaveNoCore(); err != nil {
 		return err
 	}
 	if err := sandbox.NotDumpable(); err != nil {
@@ -206,8 +211,9 @@ func (p keptProcess) Wait() error { return p.c.Wait() }
 func (o *deviceOptions) inherited() (files []*os.File, args []string, err error) {
 	args = append(args, os.Args[2:]...)
 	// Without a name of its own it keeps that of the first process.
-	args = append(args, "--keeper", "off", "--kept", strconv.Itoa(controlFD), "--name", o.logs.VM)
-	next := controlFD + 1
+	args = append(args, "--keeper", "off", "--kept", strconv.Itoa(children.ControlFD),
+		"--name", o.logs.VM)
+	next := children.ControlFD + 1
 	if o.fd >= 0 {
 		files = append(files, os.NewFile(uintptr(o.fd), "socket"))
 		args = append(args, "--fd", strconv.Itoa(next))

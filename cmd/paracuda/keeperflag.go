@@ -9,7 +9,7 @@ import (
 )
 
 // keeperFlag is --keeper: whether a device process has a keeper.
-type keeperFlag = sandboxFlag
+type keeperFlag = cli.Switch
 
 const on keeperFlag = true
 

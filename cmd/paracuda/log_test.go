@@ -9,10 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sirupsen/logrus"
-
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/internal/plain"
@@ -93,14 +91,6 @@ func heldBack(t *testing.T, log string) (sum int) {
 	return sum
 }
 
-// TestCUDALogsWhereItsWorkerDoes, and not on standard error.
-func TestCUDALogsWhereItsWorkerDoes(t *testing.T) {
-	log := logrus.NewEntry(logrus.New())
-	if got := cudaOptions(handover.Policy{}, nil, log).Log; got != log {
-		t.Errorf("the log is %v", got)
-	}
-}
-
 // TestNamesOfProgramsAreTextOnly: a guest's program chooses its name, and the owner's terminal
 // shows it.
 func TestNamesOfProgramsAreTextOnly(t *testing.T) {
@@ -116,7 +106,7 @@ func TestChildrensLogIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, end, err := newChildLog(&passed, log, nil)
+	file, end, err := children.Log(&passed, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,20 +7,18 @@
 // # Files
 //
 //	of all commands    main.go command.go ending.go (signals) outputs.go completion.go
-//	                   version.go config.go (its file) childlog.go
-//	a VM's processes   device.go worker.go mover.go starter.go starterclient.go tree.go
-//	                   orphans.go (whose starter process has died)
-//	  how they start   anew.go (without what was inherited) serve.go service.go (systemd)
-//	                   socket.go spawn.go sandbox.go layout.go driverfiles.go
-//	                   limits.go (and who goes first when memory is short) sharing.go self.go
-//	                   processors.go (how many they use)
+//	                   version.go config.go (its file)
+//	a device process   device.go serve.go sandbox.go sharing.go service.go (systemd) socket.go
+//	                   anew.go (it begins without what was inherited)
 //	  which GPUs       gpuoption.go (--gpu) hostgpus.go (asks for the host's) vmgpus.go (a VM's)
-//	  how they go on   keep.go (the keeper) threads.go keeperflag.go before.go (what a device
-//	                   process left to the next) keptsession.go replace.go versions.go from.go
+//	  how it goes on   keep.go (the keeper) keeperflag.go before.go (what a device process left to
+//	                   the next) keptsession.go replace.go versions.go from.go
 //	a host's           arbiter.go set.go
-//	looking on         usage.go probe.go doctor.go
+//	looking on         probe.go doctor.go
 //	VMs                run.go
 //
+//	children           a VM's other processes: how they start, and what they execute
+//	process            what a process does to itself
 //	cli                arguments, exit codes, outputs and progress, which commands share
 //	manual             --help and manual pages
 //	logs               how processes log

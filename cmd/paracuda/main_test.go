@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv(mainVariable, "1")
 	// The one that starts the starter process stays.
-	os.Exit(leaks.OfCommands(m, "github.com/paracuda/paracuda/cmd/paracuda.startForGood.func1"))
+	os.Exit(leaks.OfCommands(m,
+		"github.com/paracuda/paracuda/cmd/paracuda/children.startForGood.func1"))
 }
 
 // TestChildrenAreNotForUsers starts by hand what the device process starts.

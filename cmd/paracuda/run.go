@@ -22,9 +22,11 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/cmd/paracuda/plug"
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/qemu"
@@ -41,7 +43,7 @@ type runOptions struct {
 	carrier                                       qemu.Carrier
 	set, write                                    []string
 	report, verbose                               bool
-	sandbox                                       sandboxFlag
+	sandbox                                       cli.Switch
 	keeper                                        keeperFlag
 	settings                                      settings.Settings // those of set
 	program                                       []string
@@ -71,7 +73,7 @@ func runCommand() *cobra.Command {
 	o.options(c)
 	gpuOption(c, &o.gpu)
 	plug.CarrierOption(c, &o.carrier)
-	sandboxOption(c, &o.sandbox)
+	children.SandboxOption(c, &o.sandbox)
 	keeperOption(c, &o.keeper)
 	o.logs.Add(c, "warning")
 	sharingFlags(c, &o.arbiter, &o.name, "run- and the process's number")
@@ -289,7 +291,7 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 			args = append(args, name, value)
 		}
 	}
-	c := exec.Command(self(), args...)
+	c := exec.Command(process.Self(), args...)
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	if err := c.Start(); err != nil {

@@ -15,13 +15,14 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
 // childStatus starts a worker and a mover, and passes on what /proc says of each.
-func childStatus(t *testing.T, s children, look func(role string, status, environ []string)) {
+func childStatus(t *testing.T, s *children.Home, look func(role string, status, environ []string)) {
 	t.Helper()
 	eachChild(t, s, func(role string, pid int) {
 		look(role, procFile(t, pid, "status", "\n"), procFile(t, pid, "environ", "\x00"))
@@ -29,7 +30,7 @@ func childStatus(t *testing.T, s children, look func(role string, status, enviro
 }
 
 // eachChild starts a worker, then a mover, and calls look while each runs.
-func eachChild(t *testing.T, s children, look func(role string, pid int)) {
+func eachChild(t *testing.T, s *children.Home, look func(role string, pid int)) {
 	t.Helper()
 	for role, start := range map[string]func(*os.File) (device.Process, error){
 		"worker": s.Worker, "mover": s.Mover,
@@ -68,19 +69,19 @@ func procFile(t *testing.T, pid int, name, separator string) []string {
 	return strings.Split(string(b), separator)
 }
 
-func testHousehold(
+func testHome(
 	t *testing.T, gpu string, o *deviceOptions,
-) (*household, *bytes.Buffer) {
+) (*children.Home, *bytes.Buffer) {
 	t.Helper()
 	logger := logrus.New()
 	var said bytes.Buffer
 	logger.SetOutput(&said)
 	o.logs = logs.Flags{Level: "error"}
-	home, err := o.household(gpu, os.Stderr, logrus.NewEntry(logger), nil)
+	home, err := o.home(gpu, os.Stderr, logrus.NewEntry(logger), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { home.end(nil) })
+	t.Cleanup(func() { home.End(nil) })
 	return home, &said
 }
 
@@ -89,7 +90,7 @@ func TestChildrenAreConfined(t *testing.T) {
 	t.Setenv("PARACUDA_TEST_SECRET", "x")
 	t.Setenv("PARACUDA_TEST_WANTED", "y")
 	t.Setenv("CUDA_TEST_VARIABLE", "z")
-	s, said := testHousehold(t, gpuCUDA, &deviceOptions{
+	s, said := testHome(t, gpuCUDA, &deviceOptions{
 		sandbox: true, fd: -1, arbiter: noArbiter,
 		passEnv: []string{"PARACUDA_TEST_WANTED", mainVariable},
 	})
@@ -126,7 +127,7 @@ func TestChildrenAreAlone(t *testing.T) {
 }
 
 func testAlone(t *testing.T, gpu string) {
-	s, said := testHousehold(t, gpu, &deviceOptions{
+	s, said := testHome(t, gpu, &deviceOptions{
 		sandbox: true, fd: -1, arbiter: noArbiter, passEnv: []string{mainVariable},
 	})
 	namespaces := map[string]bool{}
@@ -168,7 +169,7 @@ func testAlone(t *testing.T, gpu string) {
 
 func TestNoSandbox(t *testing.T) {
 	t.Setenv("PARACUDA_TEST_SECRET", "x")
-	s, said := testHousehold(t, gpuSoft, &deviceOptions{})
+	s, said := testHome(t, gpuSoft, &deviceOptions{})
 	if !strings.Contains(said.String(), "--sandbox=off") {
 		t.Errorf("logged %q, no warning", said)
 	}
@@ -177,13 +178,4 @@ func TestNoSandbox(t *testing.T) {
 			t.Errorf("%s: the environment isn't passed on", role)
 		}
 	})
-}
-
-func TestSandboxFlag(t *testing.T) {
-	for value, want := range map[string]string{"on": "on", "off": "off", "": "", "yes": ""} {
-		var s sandboxFlag
-		if err := s.Set(value); (err == nil) != (want != "") || err == nil && s.String() != want {
-			t.Errorf("%q: %v, %v", value, s.String(), err)
-		}
-	}
 }

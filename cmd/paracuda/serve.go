@@ -15,8 +15,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
@@ -56,7 +58,7 @@ func (o *deviceOptions) serve() error {
 		return err
 	}
 	defer o.chosen.released()
-	outliveTerminal()
+	process.OutliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -77,31 +79,31 @@ func (o *deviceOptions) serve() error {
 func (o *deviceOptions) serveWithChildren(
 	ctx context.Context, s *server, out *outputs, endLog func(),
 ) error {
-	stderr, endStderr, err := newChildLog(os.Stderr, s.log, s.before.remains)
+	stderr, endStderr, err := children.Log(os.Stderr, s.log, s.before.remains)
 	if err != nil {
 		return err
 	}
-	home, err := o.household(s.gpu, stderr, s.log, s.before.remains)
+	home, err := o.home(s.gpu, stderr, s.log, s.before.remains)
 	if err != nil {
 		endStderr()
 		return err
 	}
 	endChildren := sync.OnceFunc(func() {
 		if !s.before.left() {
-			home.end(o.made(s.hasDoor.Load(), out.control != nil))
+			home.End(o.made(s.hasDoor.Load(), out.control != nil))
 		}
 		endStderr()
 	})
 	defer endChildren()
 	if s.before.remains != nil {
-		go crashAfter(ctx, home.lost, endLog)
+		go crashAfter(ctx, home.Lost, endLog)
 	}
 	s.ending.exit = giveUp(s.log, func() {
 		s.before.close()
 		endChildren()
 		endLog()
 	})
-	shared, err := o.newSharing(s.log, home.connect, s.before.gate)
+	shared, err := o.newSharing(s.log, home.Connect, s.before.gate)
 	if err != nil {
 		return err
 	}
@@ -119,19 +121,19 @@ func (o *deviceOptions) serveWithChildren(
 }
 
 // makeDevice makes the device, and has it share the GPUs with other VMs.
-func (o *deviceOptions) makeDevice(s *server, home *household, shared *sharing) error {
+func (o *deviceOptions) makeDevice(s *server, home *children.Home, shared *sharing) error {
 	page, err := s.before.ledger()
 	if err != nil {
 		return err
 	}
 	c := o.deviceConfig(s.gpu, s.before, s.log)
-	c.Ledger, c.Usage, c.Weigh = page, home.memory, home.weigh
+	c.Ledger, c.Usage, c.Weigh = page, home.Memory, home.Weigh
 	c.Spawn, c.Greeted = home, s.greeted
-	c.Trouble, c.Opener, c.Make = s.trouble, home.opener, home.make
+	c.Trouble, c.Opener, c.Make = s.trouble, home.Opener, home.Make
 	if c.From, err = o.openFrom(s.before, s.gpu, s.log); err != nil {
 		return err
 	}
-	c.Before.Left = s.before.notes.Find(home.left, int(o.settings.Space.Channels), s.log)
+	c.Before.Left = s.before.notes.Find(home.Left, int(o.settings.Space.Channels), s.log)
 	c.Gate, c.Sharer = shared.page, shared.sharer()
 	s.dev = device.New(c)
 	if err := shared.join(s.dev, s.gpu, s.before.facts != nil); err != nil {
@@ -147,7 +149,7 @@ func (o *deviceOptions) settleIn() error {
 	if err := sandbox.CloseInherited(firstInherited); err != nil {
 		return err
 	}
-	if err := canShareMemory(); err != nil {
+	if err := process.CanShareMemory(); err != nil {
 		return err
 	}
 	if o.cgroup == "" {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 )
 
 func TestSocketsAccess(t *testing.T) {
@@ -88,7 +90,7 @@ func TestSystemdsSockets(t *testing.T) {
 	defer notified.Close()
 	// LISTEN_PID must be the process's own number. A shell knows its own, and exec keeps it.
 	c := exec.Command("sh", "-c",
-		`LISTEN_PID=$$ exec "$0" device --gpu soft --socket-mode 0601`, self())
+		`LISTEN_PID=$$ exec "$0" device --gpu soft --socket-mode 0601`, process.Self())
 	c.Env = append(os.Environ(), "LISTEN_FDS=2", "LISTEN_FDNAMES=control:gpu",
 		"NOTIFY_SOCKET="+in("notify"))
 	c.ExtraFiles = files
@@ -102,7 +104,8 @@ func TestSystemdsSockets(t *testing.T) {
 	if n, err := notified.Read(b); err != nil || string(b[:n]) != "READY=1" {
 		t.Fatalf("%q, %v", b[:n], err)
 	}
-	if out, err := exec.Command(self(), "stats", in("control")).CombinedOutput(); err != nil ||
+	stats := exec.Command(process.Self(), "stats", in("control"))
+	if out, err := stats.CombinedOutput(); err != nil ||
 		!strings.Contains(string(out), "soft") {
 		t.Errorf("stats: %q, %v", out, err)
 	}

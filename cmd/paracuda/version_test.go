@@ -3,12 +3,14 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/children"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -32,9 +34,13 @@ func TestLogsTellTheVersion(t *testing.T) {
 			_, _ = said.Write(b[:n])
 		}
 	}()
-	s := spawner{
-		logs: logs.Flags{Level: "debug"}, log: logrus.NewEntry(logrus.New()), stderr: to,
-		how: start{run: startApart},
+	text := logrus.New()
+	text.SetOutput(io.Discard) // that there is no sandbox
+	s, err := children.New(children.Config{
+		GPU: gpuSoft, Logs: logs.Flags{Level: "debug"}, Log: logrus.NewEntry(text), Stderr: to,
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for role, spawn := range map[string]func(*os.File) (device.Process, error){
 		"worker": s.Worker, "mover": s.Mover,

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 )
@@ -27,7 +28,7 @@ type versions struct {
 func pathOf() string {
 	path, err := os.Executable()
 	if err != nil {
-		return thisProgram
+		return process.ThisProgram
 	}
 	return path
 }
@@ -69,7 +70,7 @@ func (v *versions) next(log *logrus.Entry) string {
 		v.trying = nil
 	}
 	if v.last == nil {
-		return self()
+		return process.Self()
 	}
 	return v.last.file()
 }

@@ -34,6 +34,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -368,6 +369,18 @@ func (r *Remains) Keep(p Purpose, fd int) {
 	if r != nil {
 		r.fail(r.store.KeepOwn(uint32(p), fd))
 	}
+}
+
+// KeepFile keeps the descriptor of a connection or file.
+func (r *Remains) KeepFile(p Purpose, file syscall.Conn) {
+	if r == nil {
+		return
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { r.Keep(p, int(fd)) })
 }
 
 // Drop drops what is kept at a place.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"encoding/json"
@@ -14,7 +14,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/hostuse"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
@@ -35,16 +37,19 @@ type distant struct {
 	lost    chan struct{} // closed when the starter process has ended before its time
 }
 
+// LastSignal is how long after its starter process a device process may be told to end, when a
+// service manager ends all processes of a VM.
+const LastSignal = 200 * time.Millisecond
+
 func newDistant(c *starter.Client, r *remains.Remains, files *childFiles) *distant {
 	return &distant{client: c, remains: r, files: files, ending: make(chan struct{}),
 		lost: make(chan struct{})}
 }
 
-// startStarter starts the starter process. Its children write to stderr, and get an environment.
-func startStarter(
-	config starterConfig, stderr *os.File, environment []string, log *logrus.Entry,
-	r *remains.Remains, files *childFiles,
-) (*distant, error) {
+// startStarter starts the starter process.
+func startStarter(h *Config, files *childFiles) (*distant, error) {
+	config := starterConfig{GPU: h.GPU, VM: h.Logs.VM, Level: h.Logs.Level,
+		Format: h.Logs.Format, Arbiters: h.Arbiters, Made: h.Made}
 	text, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
@@ -55,18 +60,18 @@ func startStarter(
 	}
 	defer theirs.Close()
 	command := func(attr *syscall.SysProcAttr) *exec.Cmd {
-		c := exec.Command(self(), "starter", string(text))
-		c.ExtraFiles, c.Stderr, c.Env = []*os.File{theirs}, stderr,
-			withProcessors(environment, waitingProcessors)
-		if attr.Setpgid = true; r == nil { // otherwise it ends with the connection
+		c := exec.Command(process.Self(), "starter", string(text))
+		c.ExtraFiles, c.Stderr, c.Env = []*os.File{theirs}, h.Stderr,
+			process.WithProcessors(h.Environment, process.WaitingProcessors)
+		if attr.Setpgid = true; h.Remains == nil { // otherwise it ends with the connection
 			attr.Pdeathsig = syscall.SIGKILL
 		}
 		c.SysProcAttr = attr
 		return c
 	}
 	var c *exec.Cmd
-	if config.GPU == gpuSoft && !sandbox.MayBeApart() {
-		c = startInUserNamespace(command, log)
+	if config.GPU == hostgpus.Soft && !sandbox.MayBeApart() {
+		c = startInUserNamespace(command, h.Log)
 	}
 	if c == nil {
 		c = command(&syscall.SysProcAttr{})
@@ -76,10 +81,10 @@ func startStarter(
 		conn.Close()
 		return nil, fmt.Errorf("start the process that starts others: %w", err)
 	}
-	keepFile(r, remains.Starter, conn)
-	d := newDistant(starter.NewClient(conn), r, files)
+	h.Remains.KeepFile(remains.Starter, conn)
+	d := newDistant(starter.NewClient(conn), h.Remains, files)
 	_ = c.Process.Release() // waiting for it is a system call that this process gives up
-	go d.watch(log)
+	go d.watch(h.Log)
 	return d, nil
 }
 
@@ -176,7 +181,7 @@ func (d *distant) end(made []string) {
 func (d *distant) start(r starter.Role, control *os.File) (device.Process, error) {
 	p, err := d.client.Start(r, control)
 	if errors.Is(err, starter.ErrGone) && d.remains != nil {
-		time.Sleep(2 * lastSignal) // the next device process will do it, when this one has ended
+		time.Sleep(2 * LastSignal) // the next device process will do it, when this one has ended
 	}
 	if err != nil {
 		return nil, fix.Start(err)

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"errors"
 	"os"
-
-	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
@@ -15,8 +13,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
-
-func moverCommand() *cobra.Command { return childCommand("mover", runMover) }
 
 func runMover(o *childOptions) error {
 	log, endLog, control, err := o.begin(os.Stderr, "mover")

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/sirupsen/logrus"
 )
 
 // TestSoftMemoryIsBounded: the ledger's bound holds on the software GPU, too, and programs are told
@@ -21,7 +23,8 @@ func TestSoftMemoryIsBounded(t *testing.T) {
 	page.SetBound(32 << 20)
 	accounts := ledger.NewProcess()
 	accounts.Join(page, 0)
-	d, err := newDriver(gpuSoft, handover.Policy{SoftMemory: 64 << 20}, nil, accounts, nil, nil)
+	policy := handover.Policy{SoftMemory: 64 << 20}
+	d, err := newDriver(hostgpus.Soft, policy, nil, accounts, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,5 +50,13 @@ func TestSoftMemoryIsBounded(t *testing.T) {
 	page.SetBound(16 << 20)
 	if free, total, _ := d.MemGetInfo(); total != 16<<20 || free != 0 {
 		t.Errorf("there are %d of %d bytes when the bound is lower", free, total)
+	}
+}
+
+// TestCUDALogsWhereItsWorkerDoes, and not on standard error.
+func TestCUDALogsWhereItsWorkerDoes(t *testing.T) {
+	log := logrus.NewEntry(logrus.New())
+	if got := cudaOptions(handover.Policy{}, nil, log).Log; got != log {
+		t.Errorf("the log is %v", got)
 	}
 }

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package process
 
 import (
 	"runtime"
 	"sync"
 )
 
-// keeperThreads is more than a keeper uses at a time.
-const keeperThreads = 12
-
-// spareThreads makes threads, which the runtime keeps and uses when it needs some. If it got none
+// SpareThreads makes threads, which the runtime keeps and uses when it needs some. If it got none
 // then, since a limit is reached, it would end the process.
-func spareThreads(n int) {
+func SpareThreads(n int) {
 	var ready, all sync.WaitGroup
 	end := make(chan struct{})
 	ready.Add(n)

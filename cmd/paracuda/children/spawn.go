@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"fmt"
@@ -11,17 +11,38 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/sandbox/ownroot"
 	"github.com/paracuda/paracuda/gpubackend/starter"
 	"github.com/paracuda/paracuda/internal/fix"
 )
 
-// children starts the processes of a VM.
-type children interface {
+// starts starts the processes of a VM.
+type starts interface {
 	device.Spawner
 	Usage(control *os.File) (device.Process, error)
+}
+
+// start is how children are started, and with which environment.
+type start struct {
+	sandbox     cli.Switch
+	watched     bool // they must be dumpable, for this process to count their memory
+	run         func(*exec.Cmd) error
+	runOnHost   func(*exec.Cmd) error // for a child that must see the host's processes; nil: run
+	alone       bool                  // what run starts has a PID namespace, and ends with it
+	environment []string              // nil: this process's
+	gpu         string                // of the VM
+}
+
+// runs is the function that starts a role.
+func (s *start) runs(r starter.Role) func(*exec.Cmd) error {
+	if r == starter.Usage && s.runOnHost != nil {
+		return s.runOnHost
+	}
+	return s.run
 }
 
 // spawner starts this program in the roles of children.
@@ -36,8 +57,8 @@ type spawner struct {
 // guest can start as many workers as it likes.
 var unranked sync.Once
 
-// controlFD is the descriptor under which a child finds its control connection.
-const controlFD = 3
+// ControlFD is the descriptor under which a child finds its control connection.
+const ControlFD = 3
 
 func (s spawner) Worker(control *os.File) (device.Process, error) {
 	return s.spawn(starter.Worker, control)
@@ -73,7 +94,7 @@ func (s spawner) start(r starter.Role, control *os.File) (starter.Child, error) 
 // command is what a role executes. All lay out their address spaces alike, though only workers need
 // it.
 func (s spawner) command(r starter.Role, control *os.File) *exec.Cmd {
-	c := exec.Command(self(), r.String())
+	c := exec.Command(process.Self(), r.String())
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if r != starter.Usage && s.how.alone {
 		c.Path = ownroot.ProgramPath

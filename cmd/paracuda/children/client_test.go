@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"testing"
@@ -29,7 +29,7 @@ func TestStarterEndsBeforeTheKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer far.Close()
-	keepFile(r, remains.Starter, conn)
+	r.KeepFile(remains.Starter, conn)
 	d := newDistant(starter.NewClient(conn), r, &childFiles{remains: r})
 	d.end(nil)
 	d.watch(logrus.NewEntry(logrus.New()))

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"runtime"
 	"slices"
 	"testing"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/starter"
 )
 
@@ -15,12 +17,13 @@ import (
 func TestProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(200))
 	user := []string{"A=1", "GOMAXPROCS=200", "B=2"}
-	keeper := withProcessors(user, waitingProcessors)
+	keeper := process.WithProcessors(user, process.WaitingProcessors)
 	if want := []string{"A=1", "B=2", "GOMAXPROCS=2", "PARACUDA_PROCESSORS=200"}; !slices.Equal(
 		keeper, want) {
 		t.Errorf("a keeper has %q, want %q", keeper, want)
 	}
-	if again := withProcessors(keeper, waitingProcessors); !slices.Equal(again, keeper) {
+	again := process.WithProcessors(keeper, process.WaitingProcessors)
+	if !slices.Equal(again, keeper) {
 		t.Errorf("executed anew it has %q", again)
 	}
 	runtime.GOMAXPROCS(2)
@@ -29,9 +32,11 @@ func TestProcessors(t *testing.T) {
 		gpu  string
 		want string
 	}{
-		{starter.Worker, gpuSoft, "GOMAXPROCS=200"}, {starter.Worker, gpuCUDA, "GOMAXPROCS=16"},
-		{starter.Mover, gpuSoft, "GOMAXPROCS=4"}, {starter.Mover, gpuCUDA, "GOMAXPROCS=4"},
-		{starter.Usage, gpuCUDA, "GOMAXPROCS=16"},
+		{starter.Worker, hostgpus.Soft, "GOMAXPROCS=200"},
+		{starter.Worker, hostgpus.CUDA, "GOMAXPROCS=16"},
+		{starter.Mover, hostgpus.Soft, "GOMAXPROCS=4"},
+		{starter.Mover, hostgpus.CUDA, "GOMAXPROCS=4"},
+		{starter.Usage, hostgpus.CUDA, "GOMAXPROCS=16"},
 	} {
 		if got := childEnvironment(keeper, c.role, c.gpu); !slices.Contains(got, c.want) ||
 			len(got) != len(keeper) {
@@ -39,7 +44,7 @@ func TestProcessors(t *testing.T) {
 		}
 	}
 	for _, all := range [][]string{nil, {"GOMAXPROCS=8"}, {"PARACUDA_PROCESSORS=many"}} {
-		if got := withProcessors(all, waitingProcessors); !slices.Equal(got, all) {
+		if got := process.WithProcessors(all, process.WaitingProcessors); !slices.Equal(got, all) {
 			t.Errorf("with few processors %q becomes %q", all, got)
 		}
 	}

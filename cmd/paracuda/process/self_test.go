@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package process
 
 import (
 	"os"
@@ -19,7 +19,7 @@ func TestSelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		own: own, other: thisProgram, other + ".gone": thisProgram,
+		own: own, other: ThisProgram, other + ".gone": ThisProgram,
 	} {
 		if got := selfAt(path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)

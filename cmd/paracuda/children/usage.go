@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"bufio"
@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/processes"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	devicechild "github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
@@ -66,8 +67,8 @@ type usageAnswer struct {
 type memoryAsker func(pids []int) (ledger.Usage, error)
 
 // usageOf makes the asker for a GPU; soft: for the software GPU.
-func usageOf(gpu string, c children, soft memoryAsker, log *logrus.Entry) memoryAsker {
-	if gpu == gpuSoft {
+func usageOf(gpu string, c starts, soft memoryAsker, log *logrus.Entry) memoryAsker {
+	if gpu == hostgpus.Soft {
 		return soft
 	}
 	return (&asker{start: c.Usage, log: log}).ask

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"encoding/json"
@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/gpubackend/sandbox/ownroot"
 )
@@ -28,10 +30,10 @@ func treeOf(gpu string) ownroot.Tree {
 			"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local",
 			"/etc/ld.so.cache",
 		}, timeZone...),
-		Program: self(),
+		Program: process.Self(),
 		Devices: []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"},
 	}
-	if gpu == gpuSoft {
+	if gpu == hostgpus.Soft {
 		return t
 	}
 	t.ReadOnly = append(t.ReadOnly, "/sys", "/etc/alternatives", "/run/opengl-driver")
@@ -93,7 +95,7 @@ func firstProcess(tree ownroot.Tree) error {
 	if err := tree.Enter(); err != nil {
 		return err
 	}
-	if err := leaveNoCore(); err != nil {
+	if err := process.LeaveNoCore(); err != nil {
 		return err
 	}
 	if _, err := sandbox.KeepOnly(); err != nil {
@@ -103,7 +105,7 @@ func firstProcess(tree ownroot.Tree) error {
 		return err
 	}
 	// Those calls are enough to wait, whatever the GPU.
-	return filter(sandbox.SoftMover, sandbox.Files{})
+	return process.Filter(sandbox.SoftMover, sandbox.Files{})
 }
 
 // alone gives children of the calling thread the tree, and a PID namespace. Its first process ends
@@ -113,7 +115,7 @@ func alone(gpu string) error {
 	if err != nil {
 		return err
 	}
-	c := exec.Command(self(), "init", string(text))
+	c := exec.Command(process.Self(), "init", string(text))
 	c.Env = sandbox.Environment(os.Environ(), nil)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Stderr = os.Stderr

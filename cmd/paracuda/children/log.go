@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"fmt"
@@ -15,10 +15,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
-// newChildLog makes a file for children to log to, whose lines go on to w. If the previous
-// process's children have one, that is read instead, and no file is returned. end says what was
-// held back.
-func newChildLog(
+// Log makes a file for children to log to, whose lines go on to w. If the previous process's
+// children have one, that is read instead, and no file is returned. end says what was held back.
+func Log(
 	w io.Writer, log *logrus.Entry, r *remains.Remains,
 ) (file *os.File, end func(), err error) {
 	var from *os.File
@@ -27,7 +26,7 @@ func newChildLog(
 	} else if from, file, err = os.Pipe(); err != nil {
 		return nil, nil, fmt.Errorf("make a log for children: %w", err)
 	} else {
-		keepFile(r, remains.ChildLog, from)
+		r.KeepFile(remains.ChildLog, from)
 	}
 	limits := loglimit.Children
 	if log.Logger.IsLevelEnabled(logrus.DebugLevel) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package children
 
 import (
 	"encoding/json"
@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
@@ -42,18 +44,18 @@ func runStarter(args []string) error {
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &c) != nil {
 		return errors.New("starter: started by paracuda device")
 	}
-	conn, err := socket.Conn(controlFD)
+	conn, err := socket.Conn(ControlFD)
 	if err != nil {
 		return fmt.Errorf("starter: no control connection: %w", err)
 	}
-	outliveTerminal()
+	process.OutliveTerminal()
 	how := logs.Flags{VM: c.VM, Level: c.Level, Format: c.Format}
 	log, endLog, err := logs.New(os.Stderr, &how, "starter")
 	if err != nil {
 		return err
 	}
 	defer endLog()
-	if err := leaveNoCore(); err != nil {
+	if err := process.LeaveNoCore(); err != nil {
 		return err
 	}
 	s, err := c.prepare(log)
@@ -64,7 +66,7 @@ func runStarter(args []string) error {
 	config := starter.Config{
 		Start: s.start, Sockets: c.Arbiters, Network: link.Network, Made: c.Made,
 	}
-	if c.GPU == gpuSoft {
+	if c.GPU == hostgpus.Soft {
 		config.Count = softusage.Of
 	}
 	return starter.Serve(conn, config)
@@ -91,7 +93,7 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 		gpu: c.GPU,
 	}}
 	var keep []uint
-	if c.GPU == gpuSoft {
+	if c.GPU == hostgpus.Soft {
 		if s.how.watched = !sandbox.MayLook(); s.how.watched {
 			log.Info("other processes of this user can look into workers and mover: " +
 				"without CAP_SYS_PTRACE their memory can't be counted otherwise")
@@ -107,7 +109,7 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 	if err := sandbox.MakeRoom(unix.Stderr); err != nil {
 		log.WithError(err).Debug("workers begin without room for numbers of files")
 	}
-	return s, filterCalls(sandbox.StarterProcess)
+	return s, process.FilterCalls(sandbox.StarterProcess)
 }
 
 // newStarter makes what starts workers and mover, in namespaces of their own as far as it may.
@@ -144,7 +146,7 @@ var errMPS = errors.New("NVIDIA's MPS runs, whose clients share its IPC namespac
 // apart says why the children can't have namespaces of their own: that would keep them from the
 // GPU.
 func (c *starterConfig) apart() error {
-	if c.GPU != gpuSoft && mpsRuns() {
+	if c.GPU != hostgpus.Soft && mpsRuns() {
 		return errMPS
 	}
 	return nil
