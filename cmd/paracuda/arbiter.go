@@ -34,7 +34,7 @@ type arbiterOptions struct {
 	socket, group, config, metrics string
 	processMetrics                 bool
 	warm                           int
-	sandbox                        cli.Switch
+	sandbox                        cli.OnOff
 	logs                           logs.Flags
 }
 

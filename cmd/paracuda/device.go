@@ -37,7 +37,7 @@ type deviceOptions struct {
 	kept, keptControl                  int               // descriptors from the keeper; -1: none
 	access                             socketAccess      // to socket
 	controlSocket                      *net.UnixListener // inherited, instead of control
-	sandbox                            cli.Switch
+	sandbox                            cli.OnOff
 	passEnv                            []string
 	cgroup                             string
 	bounds                             cgroup.Bounds

@@ -9,7 +9,7 @@ import (
 )
 
 // keeperFlag is --keeper: whether a device process has a keeper.
-type keeperFlag = cli.Switch
+type keeperFlag = cli.OnOff
 
 const on keeperFlag = true
 

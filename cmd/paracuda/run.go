@@ -43,7 +43,7 @@ type runOptions struct {
 	carrier                                       qemu.Carrier
 	set, write                                    []string
 	report, verbose                               bool
-	sandbox                                       cli.Switch
+	sandbox                                       cli.OnOff
 	keeper                                        keeperFlag
 	settings                                      settings.Settings // those of set
 	program                                       []string

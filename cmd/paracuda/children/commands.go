@@ -29,7 +29,7 @@ func Commands(version string) map[string]func() *cobra.Command {
 // childOptions are the flags of worker and mover.
 type childOptions struct {
 	logs    logs.Flags
-	sandbox cli.Switch
+	sandbox cli.OnOff
 	watched bool
 	version string // of the program
 }
@@ -84,7 +84,7 @@ func (o *childOptions) begin(
 }
 
 // SandboxOption adds --sandbox to a command.
-func SandboxOption(c *cobra.Command, s *cli.Switch) {
+func SandboxOption(c *cobra.Command, s *cli.OnOff) {
 	c.Flags().Var(s, "sandbox", sandboxHelp)
 	cli.Complete(c, "sandbox", cli.Words("on", "off"))
 }

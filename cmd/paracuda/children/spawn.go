@@ -28,7 +28,7 @@ type starts interface {
 
 // start is how children are started, and with which environment.
 type start struct {
-	sandbox     cli.Switch
+	sandbox     cli.OnOff
 	watched     bool // they must be dumpable, for this process to count their memory
 	run         func(*exec.Cmd) error
 	runOnHost   func(*exec.Cmd) error // for a child that must see the host's processes; nil: run

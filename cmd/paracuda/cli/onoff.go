@@ -4,10 +4,10 @@ package cli
 
 import "fmt"
 
-// Switch is an option that is on or off.
-type Switch bool
+// OnOff is an option that is on or off.
+type OnOff bool
 
-func (s *Switch) Set(value string) error {
+func (s *OnOff) Set(value string) error {
 	switch value {
 	case "on":
 		*s = true
@@ -19,7 +19,7 @@ func (s *Switch) Set(value string) error {
 	return nil
 }
 
-func (s *Switch) String() string {
+func (s *OnOff) String() string {
 	if *s {
 		return "on"
 	}
@@ -27,4 +27,4 @@ func (s *Switch) String() string {
 }
 
 // Type is what help says of its value.
-func (s *Switch) Type() string { return "on|off" }
+func (s *OnOff) Type() string { return "on|off" }

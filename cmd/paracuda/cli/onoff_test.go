@@ -8,9 +8,9 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 )
 
-func TestSwitch(t *testing.T) {
+func TestOnOff(t *testing.T) {
 	for value, want := range map[string]string{"on": "on", "off": "off", "": "", "yes": ""} {
-		var s cli.Switch
+		var s cli.OnOff
 		if err := s.Set(value); (err == nil) != (want != "") || err == nil && s.String() != want {
 			t.Errorf("%q: %v, %v", value, s.String(), err)
 		}
