@@ -66,6 +66,33 @@ func TestShareWith(t *testing.T) {
 	}
 }
 
+// TestShareRestored: memory of a layout is reached by the peers that come before it is taken, and
+// memory of CreateMemory by those alone that the guest says.
+func TestShareRestored(t *testing.T) {
+	const peer = contextstest.Native + 1
+	from := newRoom(t)
+	plain, created := from.alloc(t, 512), from.create(t, 1)
+	layout := from.saved(t)
+	from.Close()
+	r := newRoom(t)
+	if err := r.RestoreLayout(layout); err != nil {
+		t.Fatal(err)
+	}
+	is(t, "share", r.ShareWith(1, 0, true), gpubackend.Success)
+	is(t, "take", r.TakeAllocation(gpubackend.Allocation{Address: plain, Bytes: 512}),
+		gpubackend.Success)
+	is(t, "take", r.TakeMemory(gpubackend.CreatedMemory{Memory: created, Bytes: page}),
+		gpubackend.Success)
+	is(t, "map", r.MapMemory(first, page, created), gpubackend.Success)
+	base, _, _, _ := r.Segment(plain)
+	for addr, want := range map[uint64]uint64{base: gpubackend.AccessReadWrite, first: 0} {
+		if got := r.fake.access[[2]uint64{peer, addr}]; got != want {
+			t.Errorf("%#x: access %d of the peer, want %d", addr, got, want)
+		}
+	}
+	is(t, "unmap", r.UnmapMemory(first, page), gpubackend.Success)
+}
+
 // TestWhose: the driver says on which GPU memory of another process is, if it can.
 func TestWhose(t *testing.T) {
 	r := newRoom(t)
