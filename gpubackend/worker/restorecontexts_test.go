@@ -103,11 +103,10 @@ func TestContextEndsAndIsRestored(t *testing.T) {
 	}
 }
 
-// TestContextsThatCannotBeRestored: what has outlived a context's end is refused as long as it is
-// there, and a release after a reset for good.
-func TestContextsThatCannotBeRestored(t *testing.T) {
+// TestLibrariesOutliveContexts: a library stays when a context ends, without what the program had
+// of it there. A release after a reset is refused for good.
+func TestLibrariesOutliveContexts(t *testing.T) {
 	p, _ := newUsed(t)
-	defer p.end()
 	const none = wire.BufferNone << 56
 	ptx := []byte(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() { ret; }\n")
 	copy(p.mem[wire.Bulk:], ptx)
@@ -116,8 +115,9 @@ func TestContextsThatCannotBeRestored(t *testing.T) {
 		none, 0)
 	copy(p.mem[wire.Bulk:], "f")
 	kernel := p.does(t, gpubackend.OpLibraryGetKernel, library, bulk, 1)
-	p.does(t, gpubackend.OpKernelGetFunction, kernel)
-	refused := func(want string) {
+	f := p.does(t, gpubackend.OpKernelGetFunction, kernel)
+	m := p.does(t, gpubackend.OpLibraryGetModule, library)
+	refused := func(want string) { // by the program in its worker of now
 		t.Helper()
 		err := p.saving.Unsavable()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -126,11 +126,21 @@ func TestContextsThatCannotBeRestored(t *testing.T) {
 	}
 	refused("")
 	p.does(t, reset, 1)
-	refused("in a context that has ended since")
-	p.does(t, gpubackend.OpLibraryUnload, library)
+	if p.objects.Has(f) || p.objects.Has(m) || !p.objects.Has(kernel) {
+		t.Error("the function or module is left, or the kernel isn't")
+	}
 	refused("")
 	p.does(t, retain, 1)
-	refused("")
-	p.does(t, release, 1)
+	f = p.does(t, gpubackend.OpKernelGetFunction, kernel)
+	m = p.does(t, gpubackend.OpLibraryGetModule, library)
+	q := p.again(t)
+	defer q.end()
+	if !q.objects.Has(f) || !q.objects.Has(m) || !q.objects.Has(kernel) {
+		t.Error("the function, module or kernel is missing")
+	}
+	for _, op := range []gpubackend.Op{reset, retain, release} {
+		q.does(t, op, 1)
+	}
+	p = q
 	refused("has released a context that it had reset")
 }

@@ -2,6 +2,8 @@
 
 // Package code finds the functions that the guest launches. Wherever CUDA takes a function it also
 // takes a kernel of a library. Which function that is depends on the context, and is remembered.
+// The modules and functions of libraries that the guest asks for end with the context in which they
+// are, although the library stays.
 //
 // The worker's loop owns a Kernels. Handles are the guest's word and are looked up in the object
 // table.
@@ -27,11 +29,13 @@ type Kernels struct {
 	driver  Driver
 	objects *object.Table
 	known   map[key]gpubackend.Function
+	made    map[uint64]uint64 // contexts of what the guest has asked for, by its handle
 }
 
 // New returns a Kernels that knows none.
 func New(d Driver, objects *object.Table) *Kernels {
-	return &Kernels{driver: d, objects: objects, known: map[key]gpubackend.Function{}}
+	return &Kernels{driver: d, objects: objects, known: map[key]gpubackend.Function{},
+		made: map[uint64]uint64{}}
 }
 
 // Find returns a function, or the function of a kernel.
@@ -67,9 +71,16 @@ func (k *Kernels) Name(f gpubackend.Function) uint64 {
 	return k.objects.Existing(object.Kernel, uint64(f))
 }
 
-// Forget drops the functions of kernels in a context, and those whose kernel or context has no
-// handle any more.
+// Forget drops what libraries have in a context, and what is known of those without handles.
 func (k *Kernels) Forget(context uint64) {
+	for h, in := range k.made {
+		if in == context {
+			k.objects.Remove(h)
+		}
+		if !k.objects.Has(h) {
+			delete(k.made, h)
+		}
+	}
 	for at := range k.known {
 		_, there := k.objects.Lookup(object.Kernel, at.kernel)
 		_, in := k.objects.Lookup(object.Context, at.context)
@@ -81,7 +92,20 @@ func (k *Kernels) Forget(context uint64) {
 
 // Steps are what this room does around the handlers of others.
 func (k *Kernels) Steps() call.Steps {
-	return call.Steps{gpubackend.OpLibraryUnload: k.unload}
+	return call.Steps{
+		gpubackend.OpLibraryUnload:     k.unload,
+		gpubackend.OpLibraryGetModule:  k.note,
+		gpubackend.OpKernelGetFunction: k.note,
+	}
+}
+
+// note notes the context of what the guest gets.
+func (k *Kernels) note(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	result := run(c)
+	if a := c.Answers(); result == gpubackend.Success && len(a) > 0 {
+		k.made[a[0]] = c.Context
+	}
+	return result
 }
 
 // unload unloads a library and forgets its kernels.

@@ -80,3 +80,39 @@ func TestForget(t *testing.T) {
 		t.Errorf("%d known without contexts", k.Known())
 	}
 }
+
+// TestEndsWithContext: a library's modules and functions end with the context in which the guest
+// got them, and what is in them.
+func TestEndsWithContext(t *testing.T) {
+	var objects object.Table
+	k := New(&fakeDriver{}, &objects)
+	one, two := objects.Add(object.Context, 1, 0), objects.Add(object.Context, 2, 0)
+	library := objects.Add(object.Library, 3, 0)
+	kernel := objects.Add(object.Kernel, 4, library)
+	get := func(op gpubackend.Op, context uint64, result gpubackend.Result, h uint64) uint64 {
+		c := call.New(nil)
+		c.Context = context
+		k.Steps()[op](&c, func(c *call.Call) gpubackend.Result {
+			c.Answer(h)
+			return result
+		})
+		return h
+	}
+	const module, function = gpubackend.OpLibraryGetModule, gpubackend.OpKernelGetFunction
+	m := get(module, one, gpubackend.Success, objects.Add(object.Module, 5, library))
+	in := objects.Add(object.Function, 6, m)
+	f := get(function, one, gpubackend.Success, objects.Add(object.Function, 7, kernel))
+	other := get(function, two, gpubackend.Success, objects.Add(object.Function, 8, kernel))
+	get(function, one, gpubackend.InvalidHandle, kernel)
+	k.Forget(one)
+	for h, want := range map[uint64]bool{m: false, in: false, f: false, other: true, kernel: true,
+		library: true} {
+		if objects.Has(h) != want {
+			t.Errorf("%#x is there: %t", h, !want)
+		}
+	}
+	objects.Remove(library)
+	if k.Forget(0); len(k.made) != 0 {
+		t.Errorf("%v are left", k.made)
+	}
+}
