@@ -22,7 +22,7 @@ func openGate(entry int, files []int) (*gate.Page, error) {
 		handover.CloseFiles(files)
 		return nil, fmt.Errorf("open gate: no entry %d", entry)
 	}
-	return gate.Open(files[0], files[1], files[2])
+	return gate.OpenOwn(files[0], files[1], files[2])
 }
 
 // makeBatches makes the rooms that say where a batch of commands ends, and whether a command is
