@@ -13,8 +13,9 @@ import (
 // the device process decides on each mapping of them (package mapleave). Where that isn't possible
 // it gets the files.
 //
-// One that is started ahead of use confines itself as soon as it is warm: that takes milliseconds,
-// for which its program need not wait. It learns with the start message whether it asks.
+// One that is started ahead of use confines itself when it is warm, or before: that takes
+// milliseconds, for which its program need not wait. It learns with the start message whether it
+// asks.
 
 // confineNow confines this process. If a message says that it asks, it says what came of that.
 // listens is whether it has sent a listener.

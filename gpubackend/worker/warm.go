@@ -26,10 +26,15 @@ type ahead struct {
 func warmUp(
 	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog.Watchdog,
 ) (a ahead, next *handover.Message, _ []int, err error) {
-	a.driver, err = newWarm(c, m, fds, counts)
-	if err == nil && m.Asks {
-		_, err = confineNow(&c, m)
-		a.confined = true
+	confine := func() (err error) {
+		if m.Asks && !a.confined {
+			_, err = confineNow(&c, m)
+			a.confined = true
+		}
+		return err
+	}
+	if a.driver, err = newWarm(c, m, fds, counts, confine); err == nil {
+		err = confine()
 	}
 	answer := &handover.Message{Kind: handover.KindReady}
 	if err != nil {
@@ -47,8 +52,13 @@ func warmUp(
 	return a, next, fds, nil
 }
 
+// softGPU is the kind of GPU whose driver loads nothing when it is initialised. Its memory is in a
+// file: confined, the worker has that made, by a process which sees what is in it.
+const softGPU = "soft"
+
+// newWarm makes a driver that is initialised. On the software GPU it confines this process before.
 func newWarm(
-	c Config, m *handover.Message, fds []int, counts counted,
+	c Config, m *handover.Message, fds []int, counts counted, confine func() error,
 ) (gpubackend.Driver, error) {
 	if m.Policy == nil {
 		return nil, errors.New("warm up: no policy")
@@ -60,6 +70,11 @@ func newWarm(
 	driver, err := c.NewDriver(m.GPU, *m.Policy, counts.host, counts.device)
 	if err != nil {
 		return nil, err
+	}
+	if m.GPU == softGPU {
+		if err := confine(); err != nil {
+			return nil, err
+		}
 	}
 	if err := driver.Warm(m.Home).Err(); err != nil {
 		return nil, fmt.Errorf("warm up: %w", err)
