@@ -32,10 +32,10 @@ const cacheVariable = "CUDA_CACHE_PATH"
 // ownCache is that folder if the variable isn't set.
 func ownCache(home string) string { return filepath.Join(home, ".nv") }
 
-// driversFiles are the files that NVIDIA's driver opens once it is loaded: devices for each
+// DriverFiles are the files that NVIDIA's driver opens once it is loaded: devices for each
 // mapping, the host's state when it makes a context, and shared memory for events of other
 // processes.
-func driversFiles() sandbox.Files {
+func DriverFiles() sandbox.Files {
 	gpus, _ := filepath.Glob("/dev/nvidia[0-9]*")
 	return sandbox.Files{
 		ReadOnly: slices.Concat([]string{"/proc", "/sys"}, timeZone, driverSettings),
@@ -46,7 +46,7 @@ func driversFiles() sandbox.Files {
 
 // workerFiles adds the cache of what the driver has compiled.
 func workerFiles() sandbox.Files {
-	f := driversFiles()
+	f := DriverFiles()
 	cache := cmp.Or(os.Getenv(cacheVariable), ownCache(os.Getenv("HOME")))
 	if filepath.IsAbs(cache) && cache != "/" {
 		// The driver would make the folder, but in the sandbox it may not. Without it the driver

@@ -23,7 +23,7 @@ func runMover(o *childOptions) error {
 	err = mover.Run(mover.Config{
 		Control: control, Log: log,
 		Confine: o.confine(confined{
-			soft: sandbox.SoftMover, cuda: sandbox.CUDAMover, files: driversFiles,
+			soft: sandbox.SoftMover, cuda: sandbox.CUDAMover, files: DriverFiles,
 		}),
 	})
 	switch {
