@@ -142,7 +142,8 @@ func TestConfinedAhead(t *testing.T) {
 		}
 		warm := &handover.Message{Kind: handover.KindWarm, Asks: true, Policy: &handover.Policy{}}
 		done, m, fds, err := warmUp(c, warm, nil, newCounted(), &watchdog.Watchdog{})
-		if err != nil || !done.confined || done.driver == nil || m.Kind != handover.KindStart {
+		if err != nil || !done.confined || done.driver == nil || done.places == nil ||
+			m.Kind != handover.KindStart {
 			t.Fatalf("%+v, %+v, %v", done, m, err)
 		}
 		w := &Worker{control: control}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
 )
 
@@ -17,6 +18,7 @@ var errCold = errors.New("the guest process's CUDA variables need a worker that 
 
 // ahead is what a worker has done ahead of use.
 type ahead struct {
+	places   *addresses.Quota  // by the kernel's limit, which it may not read when it is confined
 	driver   gpubackend.Driver // it is initialised; nil: it isn't
 	confined bool              // the process has confined itself
 }
@@ -26,6 +28,7 @@ type ahead struct {
 func warmUp(
 	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog.Watchdog,
 ) (a ahead, next *handover.Message, _ []int, err error) {
+	a.places = addresses.NewPlaces()
 	confine := func() (err error) {
 		if m.Asks && !a.confined {
 			_, err = confineNow(&c, m)

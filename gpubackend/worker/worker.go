@@ -180,7 +180,9 @@ func newWorker(
 	dog.Log(w.log)
 	w.log.Debug("serves a program")
 	w.objects.Memory = counts.host
-	w.places = addresses.NewPlaces()
+	if w.places = done.places; w.places == nil {
+		w.places = addresses.NewPlaces()
+	}
 	w.places.WhenFull(w.sayFull)
 	var err error
 	if w.files, err = sleeping.NewFiles(n.Kick); err != nil {
