@@ -52,8 +52,8 @@ func testFilesAreMade(t *testing.T) {
 		}
 		unix.Close(fd)
 	}
-	if want := []memfd.Form{form, form}; !slices.Equal(r.made, want) {
-		t.Errorf("asked for %v, want %v", r.made, want)
+	if want := []memfd.Form{form, form}; !slices.Equal(r.forms(), want) {
+		t.Errorf("asked for %v, want %v", r.forms(), want)
 	}
 	if _, refused := r.said(); refused != nil {
 		t.Errorf("refused: %v", refused)
@@ -70,8 +70,8 @@ func testFilesAreMade(t *testing.T) {
 		!errors.Is(refused[0], errMake) {
 		t.Errorf("without a size: %v; refused: %v", err, refused)
 	}
-	if len(r.made) != 3 {
-		t.Errorf("asked for %v", r.made)
+	if got := r.forms(); len(got) != 3 {
+		t.Errorf("asked for %v", got)
 	}
 	if a.End(); <-ended != nil {
 		t.Error("it doesn't see the end")

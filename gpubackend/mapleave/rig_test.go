@@ -4,6 +4,7 @@ package mapleave
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -44,6 +45,13 @@ func (r *ram) said() (saw []Mapping, refused []error) {
 	saw, refused = r.saw, r.refused
 	r.saw, r.refused = nil, nil
 	return saw, refused
+}
+
+// forms are those of the files that were asked for.
+func (r *ram) forms() []memfd.Form {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.made)
 }
 
 var errNot = errors.New("it may not")
