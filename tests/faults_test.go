@@ -55,7 +55,8 @@ func TestFaultsAtAnyMoment(t *testing.T) {
 			}
 		}
 		var took []time.Duration
-		r.round("before", "mover", "STOP") // starts the mover, which then stays
+		r.round("before", "device", "KILL") // the keeper then has the program open that it executes
+		r.round("before", "mover", "STOP")  // starts the mover, which then stays
 		before := r.files()
 		for i := range rounds {
 			if i%len(all) == 0 {

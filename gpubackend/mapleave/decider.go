@@ -214,17 +214,23 @@ func (x *Decider) decide(listener int, call *notified) error {
 	if e := x.takeBack(listener, call, maps); err == nil {
 		err = e
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errGone) {
 		x.refused(m, err)
 	}
 	return err
 }
+
+// errGone says that nobody waits for an answer any more.
+var errGone = errors.New("the call has ended")
 
 // give puts a file at a number of the process that makes the call.
 func give(listener int, call *notified, fd int, number uint32) error {
 	if err := request(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, &handed{id: call.id,
 		flags: unix.SECCOMP_ADDFD_FLAG_SETFD, from: uint32(fd), number: number,
 		givenFlags: unix.O_CLOEXEC}); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			err = errGone
+		}
 		return fmt.Errorf("give a file: %w", err)
 	}
 	return nil
@@ -284,7 +290,8 @@ func mappingOf(call *notified) (Mapping, error) {
 		return m, errOtherCall
 	case a[2]&^(unix.PROT_READ|unix.PROT_WRITE) != 0, flags&^may != 0,
 		flags&unix.MAP_SHARED == 0:
-		return m, errKind
+		return m, fmt.Errorf("%w (protection %#x, flags %#x, descriptor %d)", errKind, a[2], a[3],
+			int32(a[4]))
 	case m.Offset%pageSize != 0, m.Length == 0, m.Length > mostSize, m.Offset > mostSize:
 		return m, errRange
 	}

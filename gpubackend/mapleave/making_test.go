@@ -78,3 +78,37 @@ func testFilesAreMade(t *testing.T) {
 	}
 	g.Close()
 }
+
+// TestAnsweredWithoutAFile: a call that the kernel has answered without a file is made again.
+func TestAnsweredWithoutAFile(t *testing.T) {
+	a := mapleavetest.New(t)
+	defer unix.Close(a.Listener)
+	r := newRAM(t, nil)
+	if _, err := unix.FcntlInt(uintptr(r.files[asked]), unix.F_ADD_SEALS, unix.F_SEAL_GROW|
+		unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
+		t.Fatal(err)
+	}
+	fd, made := -1, make(chan error)
+	go a.Do(func() {
+		var err error
+		fd, err = memfd.Make(memfd.Form{Kind: memfd.Created, Bytes: 4 * pageSize})
+		made <- err
+	})
+	var call notified
+	if err := request(a.Listener, unix.SECCOMP_IOCTL_NOTIF_RECV, &call); err != nil {
+		t.Fatal(err)
+	}
+	nothing := &decision{id: call.id}
+	if err := request(a.Listener, unix.SECCOMP_IOCTL_NOTIF_SEND, nothing); err != nil {
+		t.Fatal(err)
+	}
+	g, ended := serve(t, a.Listener, r)
+	if err := <-made; err != nil || fd <= 0 || len(r.forms()) != 1 {
+		t.Errorf("file %d, %v; asked for %v", fd, err, r.forms())
+	} else {
+		unix.Close(fd)
+	}
+	a.End()
+	<-ended
+	g.Close()
+}

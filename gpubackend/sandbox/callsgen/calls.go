@@ -46,8 +46,14 @@ var (
 		seccomp.BitsAllowlist(unix.PROT_READ | unix.PROT_WRITE),
 	}
 	// ownPages refuses what would be memory of the process's that no figure of the kernel's for it
-	// has: shared memory without a file, once its pages aren't mapped, and huge pages.
+	// has: shared memory without a file, once its pages aren't mapped, and huge pages. Random
+	// numbers come by memory that the kernel may drop (the Go runtime, vgetrandom).
 	ownPages = seccomp.Or{
+		seccomp.PerArg{
+			seccomp.AnyValue{}, seccomp.AnyValue{}, seccomp.AnyValue{},
+			seccomp.MaskedEqual(unix.MAP_ANONYMOUS|unix.MAP_HUGETLB|unix.MAP_TYPE,
+				unix.MAP_ANONYMOUS|unix.MAP_DROPPABLE),
+		},
 		seccomp.PerArg{
 			seccomp.AnyValue{}, seccomp.AnyValue{}, seccomp.AnyValue{},
 			seccomp.MaskedEqual(unix.MAP_ANONYMOUS|unix.MAP_HUGETLB, 0),
