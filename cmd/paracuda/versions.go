@@ -7,9 +7,10 @@ import (
 	"os"
 	"sync"
 
-	"github.com/paracuda/paracuda/cmd/paracuda/process"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/process"
 )
 
 // versions says which version of this program a keeper's next device process is: the one that has

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend/fixed"
 	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/memword"
 	"github.com/paracuda/paracuda/virtqueue"
-	"golang.org/x/sys/unix"
 )
 
 // State is memory that a worker and its device process share, so that the latter can go on where a

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // TestCount: what all children take is counted, and nothing of others.

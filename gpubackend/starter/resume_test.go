@@ -7,8 +7,9 @@ import (
 	"net"
 	"testing"
 
-	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // crash ends a device process, and returns its connection as the next one has it.

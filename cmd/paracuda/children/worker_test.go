@@ -5,11 +5,12 @@ package children
 import (
 	"testing"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
-	"github.com/sirupsen/logrus"
 )
 
 // TestSoftMemoryIsBounded: the ledger's bound holds on the software GPU, too, and programs are told

@@ -5,10 +5,11 @@ package saving
 import (
 	"bytes"
 	"errors"
-	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
 // went is what went ahead: memory of one worker.
