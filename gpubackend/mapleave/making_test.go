@@ -27,14 +27,21 @@ func TestFilesAreMade(t *testing.T) {
 	}
 }
 
-func testFilesAreMade(t *testing.T) {
-	a := mapleavetest.New(t)
-	defer unix.Close(a.Listener)
+// newMaker is a policy whose first file is what it gives to whoever asks for one.
+func newMaker(t *testing.T) *ram {
+	t.Helper()
 	r := newRAM(t, nil)
 	if _, err := unix.FcntlInt(uintptr(r.files[asked]), unix.F_ADD_SEALS, unix.F_SEAL_GROW|
 		unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+func testFilesAreMade(t *testing.T) {
+	a := mapleavetest.New(t)
+	defer unix.Close(a.Listener)
+	r := newMaker(t)
 	g, ended := serve(t, a.Listener, r)
 	form := memfd.Form{Kind: memfd.Created, GPU: 3, Bytes: 4 * pageSize}
 	for range 2 {
@@ -83,11 +90,7 @@ func testFilesAreMade(t *testing.T) {
 func TestAnsweredWithoutAFile(t *testing.T) {
 	a := mapleavetest.New(t)
 	defer unix.Close(a.Listener)
-	r := newRAM(t, nil)
-	if _, err := unix.FcntlInt(uintptr(r.files[asked]), unix.F_ADD_SEALS, unix.F_SEAL_GROW|
-		unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
-		t.Fatal(err)
-	}
+	r := newMaker(t)
 	fd, made := -1, make(chan error)
 	go a.Do(func() {
 		var err error
