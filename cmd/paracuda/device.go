@@ -31,7 +31,7 @@ type deviceOptions struct {
 	arbiter, name                      string
 	logs                               logs.Flags
 	fd                                 int
-	keeper                             keeperFlag
+	keeper                             cli.OnOff
 	from                               string // a file that the VM is to go on from
 	replace                            bool
 	kept, keptControl                  int               // descriptors from the keeper; -1: none
@@ -69,7 +69,7 @@ func deviceCommand() *cobra.Command {
 				}
 			}
 			if !c.Flags().Changed("keeper") {
-				o.keeper = keeperFlag(o.sandbox)
+				o.keeper = o.sandbox
 			}
 			return o.run()
 		},

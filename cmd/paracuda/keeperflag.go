@@ -8,17 +8,11 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 )
 
-// keeperFlag is --keeper: whether a device process has a keeper.
-type keeperFlag = cli.OnOff
-
-const on keeperFlag = true
-
-const keeperHelp = "`on|off`: whether another device process goes on when this one dies"
+const on cli.OnOff = true
 
 // keeperOption adds --keeper to a command.
-func keeperOption(c *cobra.Command, k *keeperFlag) {
-	c.Flags().Var(k, "keeper", keeperHelp)
-	cli.Complete(c, "keeper", cli.Words("on", "off"))
+func keeperOption(c *cobra.Command, k *cli.OnOff) {
+	k.Add(c, "keeper", "whether another device process goes on when this one dies")
 }
 
 // keeperOptions adds --keeper, and what a keeper tells the device process.

@@ -44,7 +44,7 @@ type runOptions struct {
 	set, write                                    []string
 	report, verbose                               bool
 	sandbox                                       cli.OnOff
-	keeper                                        keeperFlag
+	keeper                                        cli.OnOff
 	settings                                      settings.Settings // those of set
 	program                                       []string
 }

@@ -85,9 +85,5 @@ func (o *childOptions) begin(
 
 // SandboxOption adds --sandbox to a command.
 func SandboxOption(c *cobra.Command, s *cli.OnOff) {
-	c.Flags().Var(s, "sandbox", sandboxHelp)
-	cli.Complete(c, "sandbox", cli.Words("on", "off"))
+	s.Add(c, "sandbox", "whether the VM's processes keep only the rights and files that they need")
 }
-
-const sandboxHelp = "`on|off`: whether the VM's processes keep only the rights and files that " +
-	"they need"

@@ -2,10 +2,20 @@
 
 package cli
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
 
 // OnOff is an option that is on or off.
 type OnOff bool
+
+// Add adds it to a command.
+func (s *OnOff) Add(c *cobra.Command, name, help string) {
+	c.Flags().Var(s, name, "`on|off`: "+help)
+	Complete(c, name, Words("on", "off"))
+}
 
 func (s *OnOff) Set(value string) error {
 	switch value {
