@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
 )
@@ -23,12 +24,15 @@ type ahead struct {
 	confined bool              // the process has confined itself
 }
 
+// newAhead is what any worker does first.
+func newAhead() ahead { return ahead{places: addresses.NewPlaces()} }
+
 // warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the
 // message that names that process.
 func warmUp(
 	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog.Watchdog,
 ) (a ahead, next *handover.Message, _ []int, err error) {
-	a.places = addresses.NewPlaces()
+	a = newAhead()
 	confine := func() (err error) {
 		if m.Asks && !a.confined {
 			_, err = confineNow(&c, m)
@@ -55,11 +59,9 @@ func warmUp(
 	return a, next, fds, nil
 }
 
-// softGPU is the kind of GPU whose driver loads nothing when it is initialised. Its memory is in a
-// file: confined, the worker has that made, by a process which sees what is in it.
-const softGPU = "soft"
-
-// newWarm makes a driver that is initialised. On the software GPU it confines this process before.
+// newWarm makes a driver that is initialised. On the software GPU it confines this process before:
+// there the driver loads nothing, and its memory is a file. Confined, the worker has it made by a
+// process that sees what is in it.
 func newWarm(
 	c Config, m *handover.Message, fds []int, counts counted, confine func() error,
 ) (gpubackend.Driver, error) {
@@ -74,7 +76,7 @@ func newWarm(
 	if err != nil {
 		return nil, err
 	}
-	if m.GPU == softGPU {
+	if m.GPU == hostgpus.Soft {
 		if err := confine(); err != nil {
 			return nil, err
 		}

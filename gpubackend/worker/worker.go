@@ -18,7 +18,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/mover/link"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
-	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
 	"github.com/paracuda/paracuda/gpubackend/worker/failure"
@@ -107,6 +106,8 @@ func Run(c Config) error {
 		if done, m, fds, err = warmUp(c, m, fds, counts, dog); err != nil {
 			return err
 		}
+	} else {
+		done = newAhead()
 	}
 	if m.Kind != handover.KindStart || m.Queue == nil && !m.Saved || m.Policy == nil {
 		return fmt.Errorf("receive the channel: unexpected message %q", m.Kind)
@@ -180,9 +181,7 @@ func newWorker(
 	dog.Log(w.log)
 	w.log.Debug("serves a program")
 	w.objects.Memory = counts.host
-	if w.places = done.places; w.places == nil {
-		w.places = addresses.NewPlaces()
-	}
+	w.places = done.places
 	w.places.WhenFull(w.sayFull)
 	var err error
 	if w.files, err = sleeping.NewFiles(n.Kick); err != nil {
